@@ -1,4 +1,4 @@
-/* Targets other than IP literals: unix sockets, and names that the test's name server answers. */
+/* Targets other than IP literals, on real sockets: unix sockets, and names that the test's name server resolves. */
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -80,7 +80,8 @@ static void test_unix_sockets(void **state)
     assert_int_equal(rmdir(dir), 0);
 }
 
-/* A name server on a thread: A records of the one name "shop.test"; without records, NXDOMAIN. */
+/* A name server on a thread of its own. It has A records for "shop.test" only. Other names, and shop.test while it has
+ * no records, are NXDOMAIN. The mutex guards the members below it. */
 struct name_server {
     pthread_t thread;
     int fd;
@@ -98,7 +99,8 @@ static size_t put(unsigned char *out, size_t at, const void *data, size_t len)
     return at + len;
 }
 
-/* Writes the reply: header, question, and the A records if they are asked for. Returns its length. */
+/* Writes the reply: header, question, and the A records if the query asks for them. Returns the length of the reply.
+ * Counts A queries. The caller holds the mutex. */
 static size_t make_reply(struct name_server *s, unsigned char *reply, const unsigned char *query, size_t len)
 {
     size_t end = 12;
@@ -180,8 +182,8 @@ static void names_stop(struct name_server *s)
     close(s->fd);
 }
 
-/* Two servers on the same port of 127.0.0.1 and 127.0.0.2, a name server, and the target and options of channels to the
- * name "shop.test" with that port. */
+/* Two servers on the same port of 127.0.0.1 and 127.0.0.2, a name server, and the target and options of channels to
+ * "shop.test" with that port. `second`: the address of the second server. */
 struct shop {
     struct kit_backends *kit;
     struct name_server names;
@@ -254,7 +256,8 @@ static void test_name_that_moves(void **state)
     torc_channel *ch = torc_channel_new(rt, s.target, &s.options, NULL);
     assert_int_equal(call(ch, false, peer, text), TORC_STATUS_OK);
     assert_string_equal(peer, kit_backends_address(s.kit, 0));
-    /* The server goes, and its address leaves the name: a lost connection makes the channel resolve again. */
+    /* The name moves to the second server, and the first one ends. The lost connection makes the channel resolve
+     * again. */
     names_set(&s.names, "127.0.0.2", NULL);
     kit_backends_stop(s.kit, 0);
     assert_int_equal(call(ch, true, peer, text), TORC_STATUS_OK);
@@ -273,7 +276,7 @@ static void test_name_unknown(void **state)
     torc_channel *ch = torc_channel_new(rt, s.target, &s.options, NULL);
     assert_int_equal(call(ch, false, peer, text), TORC_STATUS_UNAVAILABLE);
     assert_non_null(strstr(text, "name resolution failed for shop.test"));
-    /* Resolved again with backoff, until the name exists. */
+    /* The channel resolves again, with backoff, until the name exists. */
     while (names_queries(&s.names) < 3)
         torc_runtime_poll(rt, 100);
     names_set(&s.names, "127.0.0.1", NULL);

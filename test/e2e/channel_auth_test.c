@@ -1,7 +1,7 @@
 /* Call credentials on real connections: on each RPC, over TLS only, awaited within the deadline. Two echo servers
  * (kits/backends.h), one with TLS by a CA of the test and one without, answer with the metadata that they saw.
- * Credentials that fail are retried by the retry policy (A54). test_control_plane asks a control plane which
- * credentials reach it (A27, A97). */
+ * The retry policy may retry an RPC whose credentials fail. test_control_plane tests which credentials reach a control
+ * plane (A27, A97). */
 #include <jansson.h>
 #include <openssl/pem.h>
 #include <pthread.h>
@@ -71,7 +71,8 @@ static torc_channel *open_channel(struct kit_backends *kit, torc_credentials *cr
     return ch;
 }
 
-/* Makes a call. *seen: the request's headers as the backend saw them (NUL-terminated, truncated if long). */
+/* Makes a call and returns its status code. Stores in `seen` the request's headers as the backend saw them, one a line,
+ * and in `message` the text of the status. Both are truncated if long. */
 static int call(torc_channel *ch, torc_call_credentials *own, char seen[2048], char message[256])
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .credentials = own, .timeout_ms = 60000};
@@ -86,7 +87,7 @@ static int call(torc_channel *ch, torc_call_credentials *own, char seen[2048], c
     return code;
 }
 
-/* The application's credentials, which answer at once, from another thread, never, or with an error. */
+/* How the application's credentials answer: at once, from another thread, never, or with an error. */
 enum how { AT_ONCE, THREAD, NEVER, REFUSE };
 
 struct plugin {
@@ -137,7 +138,7 @@ static void on_release(void *arg)
     ((struct plugin *)arg)->released++;
 }
 
-/* Channels that hold the credentials end in a turn of the loop. */
+/* Runs the loop until the credentials are released. A channel holds them until it ends in a turn of the loop. */
 static void await_release(const struct plugin *p)
 {
     while (p->released == 0)
@@ -169,13 +170,13 @@ static void test_plugin(void **state)
     assert_int_equal(call(ch, NULL, seen, message), TORC_STATUS_OK);
     pthread_join(p.thread, NULL);
     assert_non_null(strstr(seen, "x-who: number 2\n"));
-    /* A54: only a backend may give this status, so that it becomes INTERNAL. */
+    /* A54: call credentials may not fail with NOT_FOUND: the status becomes INTERNAL. */
     p.how = REFUSE;
     assert_int_equal(call(ch, NULL, seen, message), TORC_STATUS_INTERNAL);
     assert_non_null(strstr(message, "Illegal status code from call credentials; original status: NOT_FOUND:"));
     assert_non_null(strstr(message, "no such user"));
 
-    /* Nobody answers: the deadline's text names the awaited event; a late answer is ignored. */
+    /* Nobody answers: the status says that the RPC waited for the credentials. A late answer is ignored. */
     p.how = NEVER;
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 1000};
     torc_result *r = torc_unary(ch, HEADERS, "", 0, &o);
@@ -198,7 +199,7 @@ static void test_plugin(void **state)
         torc_runtime_poll(rt, 1000);
     assert_int_equal(done, TORC_STATUS_CANCELLED);
     torc_stream_free(waiting);
-    assert_string_equal(torc_auth_request_service_url(p.pending), url); /* the RPC is gone, its texts are not */
+    assert_string_equal(torc_auth_request_service_url(p.pending), url); /* still valid after the RPC */
     assert_string_equal(torc_auth_request_method(p.pending), "Headers");
     answer(p.pending, 0);
     assert_null(torc_auth_request_service_url(NULL));
@@ -216,7 +217,7 @@ static void *fail_later(void *arg)
     return NULL;
 }
 
-/* Fails at once, then later, then gives the credentials. */
+/* Fails the first request at once and the second one from another thread. Answers later requests. */
 static void on_ask_until_third(torc_auth_request *request, void *arg)
 {
     struct plugin *p = arg;
@@ -230,7 +231,7 @@ static void on_ask_until_third(torc_auth_request *request, void *arg)
     }
 }
 
-/* A54: the retry policy decides about credentials that fail, by the code as rewritten: INTERNAL for NOT_FOUND. */
+/* When credentials fail, the retry policy sees the rewritten code (A54): INTERNAL for NOT_FOUND. */
 static void test_retried(void **state)
 {
     (void)state;
@@ -388,8 +389,8 @@ static void serve_ads(struct tc_server *server, void *arg)
                          on_ads, arg);
 }
 
-/* Opens a channel with the credentials (NULL: insecure) whose bootstrap names one TLS server, and stores in *a what
- * that server saw. entry: further JSON members of the server in the bootstrap, with a leading comma, or "". */
+/* Opens a channel with the credentials (NULL: insecure). The channel's bootstrap names one TLS server. Stores in *a
+ * what this server saw. entry: further JSON members of the server in the bootstrap, with a leading comma, or "". */
 static void ask_control_plane(struct ads *a, torc_credentials *creds, const char *entry)
 {
     char bootstrap[1024];
@@ -415,7 +416,7 @@ static void ask_control_plane(struct ads *a, torc_credentials *creds, const char
     pthread_mutex_unlock(&a->mutex);
     torc_channel_free(ch);
     assert_int_equal(torc_runtime_free(own), 0);
-    kit_backends_free(server); /* its thread is over: *a is this thread's alone */
+    kit_backends_free(server); /* the server's thread has ended: *a needs no lock */
 }
 
 static void write_service_account(const char *path)

@@ -1,6 +1,6 @@
-/* A deadline that both sides watch: the outcome must not depend on which side ends the call first. A server that the
- * test plays frame by frame on a real socket resets the call with CANCEL: once the deadline has passed that is
- * DEADLINE_EXCEEDED, before it CANCELLED. */
+/* A deadline that both sides watch: the outcome must not depend on which side ends the call first. The test plays a
+ * server frame by frame on a real socket. The server resets the call with CANCEL. A reset after the deadline ends the
+ * call with DEADLINE_EXCEEDED, a reset before it with CANCELLED. */
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -110,7 +110,7 @@ static struct outcome reset_by_server(bool late)
     assert_int_equal(torc_unary_async(ch, "a/b", "x", 1, &o, on_unary, &outcome, NULL, NULL), 0);
     uint32_t stream = server_await_request(&s, rt);
     assert_false(outcome.done);
-    /* The loop is not run meanwhile, so that the reset is there before the timer is checked. */
+    /* The loop does not run meanwhile: the reset has arrived before the loop checks its timers. */
     while (late && now_ms() < begun + TIMEOUT_MS + 5)
         poll(NULL, 0, 1);
     fake_h2_rst(s.peer, stream, 8);

@@ -1,8 +1,8 @@
 /* Hedging by service config (gRFC A6), on real sockets.
  *
- * One server (kits/backends.h) has the method /t/M, which follows a script: a letter for each call says what becomes of
- * it. The record beside it counts calls and cancellations and keeps attempt numbers and messages. The test's
- * thread drives the client; the record is read on the servers' thread. */
+ * One server (kits/backends.h) has the method /t/M, which follows a script: one letter for each call says how the call
+ * ends. The script also records the calls, cancellations, attempt numbers and messages that the server saw. The test's
+ * thread drives the client. It sets the script by plan() and copies it by seen(). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,15 +15,15 @@
 static struct kit_backends *kit;
 static torc_runtime *rt;
 
-/* The server's action on call i: 'h' holds it, 'o' answers, 'i' sends headers and then answers, 'u' fails with
- * UNAVAILABLE, 'x' with INTERNAL, 'r' refuses the stream; the last letter holds for all later calls. While calls run,
- * only the servers' thread uses the script. */
+/* what[i]: what the server does when the client has half-closed call i. 'h' nothing, 'o' answers, 'i' sends headers and
+ * then answers, 'u' fails with UNAVAILABLE, 'x' with INTERNAL, 'r' refuses the stream. The last letter also counts for
+ * all later calls. Only the servers' thread touches the script. */
 struct script {
     const char *what;
     const char *pushback; /* with 'u'; NULL: none */
     int calls, cancelled;
     char previous[64];    /* grpc-previous-rpc-attempts of each call, "-" for none */
-    char requests[8][64]; /* the messages of each call */
+    char requests[8][64]; /* the messages of call i, at i % 8 */
 };
 static struct script script;
 
@@ -137,7 +137,7 @@ static void wait_cancelled(int n)
     assert_int_equal(seen().cancelled, n);
 }
 
-/* Makes an RPC on the connection of all attempts so far: when the RPC is over, the server has seen the attempts. */
+/* Makes an RPC on the connection that all attempts use. When the RPC is over, the server has seen these attempts. */
 static void pass_by(torc_channel *ch)
 {
     torc_result *r = torc_unary(ch, "unhedged/M", "m", 1, NULL);
@@ -279,8 +279,8 @@ static void test_disabled(void **state)
     torc_channel_free(ch);
 }
 
-/* The attempt that answers gets all messages of the stream, including messages written before the attempt began. The
- * others get none but these, in their order. */
+/* The attempt that answers gets all messages of the stream, including messages written before the attempt began. Each
+ * other attempt gets the first of these messages, or none. */
 static void test_stream(void **state)
 {
     (void)state;
@@ -308,8 +308,8 @@ static void test_stream(void **state)
     torc_channel_free(ch);
 }
 
-/* Beyond the buffer limit the call commits to one attempt: the others are cancelled, and no attempt follows its
- * failure. */
+/* Beyond the buffer limit the call commits to one attempt: the others are cancelled, and when the attempt fails, no
+ * other follows. */
 static void test_buffer_limit(void **state)
 {
     (void)state;
@@ -359,7 +359,7 @@ static void test_ends_from_outside(void **state)
     while (kit_backends_counts(kit, 0).open_calls > 0)
         torc_runtime_poll(rt, 5);
 
-    /* The call is cancelled; the channel ends. */
+    /* One call is cancelled, the other ends with the channel. */
     plan("h", NULL);
     int done = 0;
     torc_stream *call = NULL;
@@ -377,7 +377,7 @@ static void test_ends_from_outside(void **state)
     wait_cancelled(6);
 }
 
-/* A6, transparent retry: an RPC that the server has not seen is sent again, once for the RPC and not once for each
+/* A6, transparent retry: a stream that the server has refused is sent again, once for the RPC and not once for each
  * attempt. */
 static void test_transparent(void **state)
 {

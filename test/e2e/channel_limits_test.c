@@ -1,5 +1,5 @@
-/* Limits of messages and of request headers, and deadlines in the past, on real sockets: requests that are too large or
- * too late are not sent, a response that is too large fails its call, and the status says so. */
+/* Limits of messages and of request headers, and deadlines in the past, on real sockets. A request that is too large or
+ * too late is not sent, and a response that is too large fails its call. The status says why. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +64,7 @@ static void wait_for(const struct outcome *o)
         torc_runtime_poll(rt, 100);
 }
 
-/* The ways to send a request. */
+/* The ways to send a request. LENT: ASYNC with lend_request. */
 enum way { UNARY, ASYNC, LENT, START, OPEN, N_WAYS };
 
 static struct outcome send_by(enum way way, torc_channel *ch, const void *data, size_t size,
@@ -117,7 +117,7 @@ static void expect(enum way way, const struct outcome *o, int code, const char *
     "{\"methodConfig\":[{\"name\":[{}],\"hedgingPolicy\":{\"maxAttempts\":3,\"hedgingDelay\":\"0s\","                  \
     "\"nonFatalStatusCodes\":[\"UNAVAILABLE\"]}}]}"
 
-/* gRPC's prefix has 32 bits for the length. The pages are never touched and take no memory. */
+/* gRPC's prefix has 32 bits for the length. Nothing reads the pages, so they take no memory. */
 static void test_beyond_4_gib(void **state)
 {
     (void)state;
@@ -166,7 +166,7 @@ static void test_limit_of_a_compressed_request(void **state)
         }
         torc_channel_free(ch);
     }
-    /* Compression makes these 8 bytes larger than the limit of 20. */
+    /* Compressed, these 8 bytes are larger than the limit of 20. */
     torc_channel *ch = open_with(LIMITS("20", "20"), NULL);
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .gzip = TORC_ON};
     struct outcome out = send_by(UNARY, ch, "12345678", 8, &o);
@@ -230,7 +230,7 @@ static void test_request_headers(void **state)
         torc_metadata_free(m);
     }
 #if SIZE_MAX > UINT32_MAX
-    /* A message that cannot be sent either: the attempt does not count, and is not taken back. */
+    /* Headers and message are both too large: the number of attempts stays 0. */
     const size_t size = (size_t)UINT32_MAX + 2;
     void *none = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert_ptr_not_equal(none, MAP_FAILED);
@@ -258,7 +258,8 @@ static void test_request_headers(void **state)
 #define POLICY(text)                                                                                                   \
     "{\"methodConfig\":[{\"name\":[{}]," text "}],\"retryThrottling\":{\"maxTokens\":10,\"tokenRatio\":0.1}}"
 
-/* Asserts that an RPC that the server fails still has all its attempts: rejected requests took no throttling tokens. */
+/* Asserts that an RPC that the server fails still gets all its attempts: the rejected requests took no throttling
+ * tokens. */
 static void expect_all_attempts(torc_channel *ch)
 {
     torc_result *r = torc_unary(ch, "torc.test.Backend/Fail", "14", 2, NULL);
@@ -293,7 +294,7 @@ static void test_refused_is_not_tried_again(void **state)
         uint64_t before = kit_backends_counts(kit, 0).requests;
         for (int way = 0; way < N_WAYS; way++) {
             struct torc_call_options co = {TORC_SIZE(torc_call_options)};
-            co.timeout_ms = 60000; /* another attempt would come too late */
+            co.timeout_ms = 60000; /* less than the 3600 s of the policies */
             struct outcome message = send_by((enum way)way, ch, value, 3000, &co);
             expect((enum way)way, &message, TORC_STATUS_RESOURCE_EXHAUSTED, "message to send larger than max (3000");
             co.metadata = m;
@@ -337,7 +338,7 @@ static void test_deadlines_that_have_passed(void **state)
                 expect((enum way)way, &out, TORC_STATUS_DEADLINE_EXCEEDED, "deadline exceeded after 0.000 s, before");
                 assert_int_equal(out.attempts, 0);
             }
-            /* A call with time left, after the late calls. */
+            /* After the late calls, a call with time left succeeds. */
             struct torc_call_options o = {TORC_SIZE(torc_call_options)};
             if (i < 2) {
                 struct outcome out = send_by(UNARY, ch, "x", 1, &o);

@@ -1,6 +1,6 @@
-/* Policies and resolvers on real sockets: the application's, ring_hash without xDS (A76), targets of dns, and
- * wait-for-ready by service config and call. The endpoints are four echo servers (kits/backends.h), of which the
- * resolver `names` reports as many as the test says. The test's thread drives the client. */
+/* Policies and resolvers on real sockets: the application's own, ring_hash without xDS (A76), dns targets, and
+ * wait-for-ready by service config and by call. There are four echo servers (kits/backends.h). The resolver `names`
+ * reports the first n of them. Tests of failed connections use 127.0.0.1:1. The test's thread drives the client. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static int teardown(void **state)
     return rc;
 }
 
-/* A resolver whose results the test sets. */
+/* A resolver whose results the test sets, and counts of the calls of its functions. */
 struct names {
     torc_resolver_listener *listener;
     size_t n;
@@ -184,7 +184,7 @@ static void test_app_resolver(void **state)
     assert_int_equal(names.stops, 1);
     assert_int_equal(names.releases, 1);
 
-    /* A channel that was never used, and one that could not be made. */
+    /* A channel that was never used releases the factory. One that could not be made does not. */
     names.releases = names.starts = 0;
     settle(open_names(&names, &cls, NULL, NULL));
     assert_int_equal(names.starts, 0);
@@ -196,7 +196,7 @@ static void test_app_resolver(void **state)
     assert_int_equal(names.releases, 1);
 }
 
-/* A listener that the application holds outlives its channel and its runtime: reports are refused. */
+/* A listener that the application holds outlives its channel and its runtime. It refuses reports then. */
 static void test_a_listener_outlives_its_runtime(void **state)
 {
     (void)state;
@@ -228,7 +228,7 @@ static void test_resolver_error(void **state)
     assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_CONNECTING);
     torc_resolver_report_error(names.listener, TORC_STATUS_NOT_FOUND, "no such shop");
     torc_result *r = torc_unary(ch, "a/b", "", 0, NULL);
-    /* NOT_FOUND is not a status that a control plane may give (A54). */
+    /* A54: a resolver may not report NOT_FOUND. */
     assert_int_equal(torc_result_code(r), TORC_STATUS_INTERNAL);
     assert_non_null(strstr(torc_result_text(r), "Illegal status code from resolver;"));
     assert_non_null(strstr(torc_result_text(r), "no such shop"));
@@ -267,7 +267,7 @@ static void test_ring_hash_request_header(void **state)
                                   "{\"loadBalancingConfig\":[{\"ring_hash_experimental\":{\"minRingSize\":64,"
                                   "\"maxRingSize\":64,\"requestHashHeader\":\"x-user\"}}]}",
                                   NULL);
-    /* The ring built by src/ring says where each key must go. */
+    /* A ring of the same endpoints says where each key must go. */
     struct tc_ring_item items[4];
     char keys[4][24];
     for (size_t i = 0; i < 4; i++) {
@@ -290,7 +290,7 @@ static void test_ring_hash_request_header(void **state)
     settle(ch);
 }
 
-/* A policy of the application: the header "pick" gives the number of the child. */
+/* A policy of the application with a child for each endpoint: the header "pick" gives the number of the child. */
 struct chooser {
     torc_lb_helper *helper;
     torc_lb_child *children[KIT_BACKENDS_MAX];
@@ -324,7 +324,7 @@ static void chooser_update(void *state, const torc_lb_endpoint *const *endpoints
         torc_lb_child_connect(c->children[i]);
     }
     assert_null(torc_lb_child_create(c->helper, "no_such_policy", NULL));
-    assert_null(torc_lb_child_create(c->helper, "chooser", NULL)); /* that would not end */
+    assert_null(torc_lb_child_create(c->helper, "chooser", NULL)); /* a chooser below a chooser would never end */
     c->n = n;
     torc_lb_update_state(c->helper, TORC_CONNECTIVITY_CONNECTING, NULL);
 }
@@ -401,7 +401,7 @@ static void test_app_policy(void **state)
         torc_metadata_free(md);
     }
     assert_non_null(strstr(last_chooser->config, "red"));
-    /* The policy is asked to pick once for a waiting RPC: making the text of its status is not a pick. */
+    /* A waiting RPC is picked for once. Making the text of its status is not a pick. */
     torc_result *r;
     struct torc_call_options waiting = {TORC_SIZE(torc_call_options), .timeout_ms = 1000};
     holds = true;
@@ -417,7 +417,7 @@ static void test_app_policy(void **state)
     assert_int_equal(destroyed, 1);
     assert_int_equal(factory_releases, 1);
 
-    /* A name that Torc itself uses is rejected, and so is a factory that lacks functions. */
+    /* Torc rejects a factory with the name of one of its own policies, and one without `pick`. It releases neither. */
     struct torc_lb_factory bad = chooser;
     bad.name = "pick_first";
     policies[0] = &bad;
@@ -433,7 +433,7 @@ static void test_app_policy(void **state)
     assert_int_equal(factory_releases, 1);
 }
 
-/* A policy with one child, which shows the child's states and why it fails. */
+/* A policy with one child, whose state and text of failure it reports as its own. */
 static void *mirror_create(torc_lb_helper *helper, void *arg)
 {
     (void)arg;
@@ -495,8 +495,8 @@ static void nothing(void *arg)
     (void)arg;
 }
 
-/* The policy is shut down in a later turn than the channel: a turn takes on 10,000 tasks and leaves the rest. The
- * factory is released behind its policy. */
+/* The policy's `destroy` runs in a later turn than the shutdown of the channel, because a turn runs at most 10,000
+ * tasks. The factory is released after `destroy`. */
 static void test_app_policy_ends_in_a_long_turn(void **state)
 {
     (void)state;
@@ -518,7 +518,7 @@ static void test_app_policy_ends_in_a_long_turn(void **state)
     assert_int_equal(factory_releases, 1);
 }
 
-/* TORC_OFF of a call overrides waitForReady of the service config; a call that leaves the option unset does not. */
+/* TORC_OFF in the call's options overrides waitForReady of the service config. An unset option does not. */
 static void test_wait_for_ready_of_config_and_call(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* The subchannel pool on real sockets: idle channels, and connections that no policy holds, are kept or closed, and a
- * new channel does not wait out an older one's backoff. Asserts the channel's state, and how many connections each of
- * four echo servers (kits/backends.h) has had and has open. The test's thread drives the client. */
+/* The subchannel pool on real sockets: channels without calls go IDLE, connections that no policy holds are kept or
+ * closed, and a new channel does not wait for the backoff of a freed one. Asserts the channel's state, and how many
+ * connections each of four echo servers (kits/backends.h) has had and has open. The test's thread drives the client. */
 #include <stdio.h>
 #include <string.h>
 
@@ -62,7 +62,7 @@ static void on_unary(const torc_result *result, void *arg)
     *(int *)arg = torc_result_code(result);
 }
 
-/* Without calls the channel goes IDLE and releases everything; the next call wakes it, on the kept connection. */
+/* Without calls the channel goes IDLE. The next call wakes it and uses the kept connection. */
 static void test_idle_timeout(void **state)
 {
     (void)state;
@@ -91,7 +91,7 @@ static void test_idle_timeout(void **state)
     torc_channel_free(ch);
 }
 
-/* An unused connection closes after its retention time. Before, it is used again: e2e/channel_transport. */
+/* An unused connection closes after its retention time. channel_transport_test.c tests that it is used again before. */
 static void test_retention(void **state)
 {
     (void)state;
@@ -137,8 +137,8 @@ static void names_stop(void *state)
     ((struct names *)state)->listener = NULL;
 }
 
-/* With room for one unused connection: a connection whose endpoint left the list closes before an older one that may be
- * used again. */
+/* The pool has room for one unused connection. A connection whose endpoint has left the resolver's list closes before
+ * an older one of a freed channel. */
 static void test_left_closes_first(void **state)
 {
     (void)state;
@@ -158,14 +158,14 @@ static void test_left_closes_first(void **state)
         torc_channel *ch = torc_channel_new(rt, "names:all", &o, NULL);
         torc_channel *other = open_one(3, NULL);
         call_ok(other);
-        /* Waits until the last of the list is connected. */
+        /* Waits until the last endpoint of the list is connected. */
         size_t last = names.n - 1;
         while (kit_backends_counts(kit, last).open_connections == 0)
             call_ok(ch);
         torc_channel_free(other);
         assert_int_equal(kit_backends_counts(kit, 3).open_connections, 1);
         if (names.n == 1) {
-            /* pick_first: a list without its address. */
+            /* pick_first: the new list lacks the connected address. */
             const char *address = kit_backends_address(kit, 1);
             struct torc_endpoint moved = {TORC_SIZE(torc_endpoint), .addresses = &address, .n_addresses = 1};
             assert_int_equal(torc_resolver_report(names.listener, &moved, 1, NULL), 0);
@@ -188,7 +188,7 @@ static void test_left_closes_first(void **state)
     }
 }
 
-/* A channel whose connection was refused is freed: the next channel to the address does not wait out the backoff, here
+/* A channel whose connection was refused is freed. The next channel to the address does not wait for its backoff, here
  * an hour. */
 static void test_a_new_channel_begins_afresh(void **state)
 {

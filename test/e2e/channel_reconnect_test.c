@@ -1,6 +1,6 @@
 /* Servers that end their connections: how often one caller connects, over plaintext and TLS. After more than 32
- * connections in a row that end soon and without an answer, backoff comes before the next; a server that answers may
- * end each connection. */
+ * connections in a row that end soon and without an answer, the next one waits for the backoff. A server that answers
+ * may end each connection: no backoff follows. */
 #include <stdio.h>
 
 #include <torc/torc.h>
@@ -12,10 +12,11 @@
 
 #define OK_HEADERS ":status: 200\ncontent-type: application/grpc\n"
 #define CALLING_MS 1500
-/* 33 connections are made at once, then one after about a second of backoff. If the machine stalls, a connection may
- * last for a second, and the count begins again. Without backoff there are hundreds. */
+/* 33 connections follow each other without backoff, then one after about a second of backoff. If the machine stalls, a
+ * connection may last for a second, and the count begins again: hence the factor. Without backoff there are
+ * hundreds. */
 #define CONNECTIONS_MAX (3 * 36)
-/* Connections to a server that answers: with backoff there would be at most 40 within ANSWERED_MS_MAX. */
+/* The fewest connections to a server that answers. With backoff there would be at most 40 within ANSWERED_MS_MAX. */
 #define ANSWERED_MIN 46
 #define ANSWERED_MS_MAX 40000
 
@@ -63,7 +64,7 @@ static void headers_and_closes(struct hostile_peer *p)
     (void)hostile_flush(p);
 }
 
-/* Takes one request per connection, and sends GOAWAY before the answer. */
+/* Answers one request on each connection, and sends GOAWAY before the answer. */
 static void goes_away_and_answers(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);
@@ -108,7 +109,7 @@ static const struct {
     {"the answer, then GOAWAY", answers_and_goes_away, true},
 };
 
-/* Calls the server, one call after another, for a while. Asserts how many connections that took. */
+/* Makes one call after another to server i, for a while. Asserts how many connections they took. */
 static void call_it(struct hostile *servers, size_t i, torc_credentials *creds)
 {
     torc_runtime *rt = kit_backends_runtime(TORC_RUNTIME_CALLER);

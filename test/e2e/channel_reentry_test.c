@@ -1,7 +1,7 @@
-/* Torc calls the application's functions from its loop, never from inside a function of an LB policy that uses its
- * state afterwards. So an application's LB policy may destroy its children in any callback. Here it does so in the
- * resolver's request_reresolution and in the channel's observer, while two children share a connection that is
- * refused. */
+/* An application's LB policy may destroy its children in any callback. For that, Torc calls the application from the
+ * loop, never from inside a function that uses a policy's state afterwards. Here the policy destroys its two children
+ * in the resolver's request_reresolution or in the channel's observer, while the children share a connection attempt
+ * that is refused. */
 #include <string.h>
 
 #include <torc/torc.h>
@@ -11,9 +11,9 @@
 enum { CHILDREN = 2 };
 
 static torc_lb_helper *policy;
-static torc_lb_child *children[CHILDREN]; /* of the same endpoint, sharing its connection */
+static torc_lb_child *children[CHILDREN]; /* of the same endpoint */
 static torc_resolver_listener *listener;
-static bool below; /* inside a function of Torc that the policy called */
+static bool below; /* the policy is calling functions of Torc */
 static int requests, connects, failures;
 static bool destroy_in_request, destroy_in_observer;
 
@@ -156,7 +156,7 @@ static void told_of_a_connection(void **state)
     destroy_in_observer = true;
     run();
     destroy_in_observer = false;
-    assert_int_equal(connects, 1); /* the second child shares the connection of the first */
+    assert_int_equal(connects, 1); /* the children share one attempt */
     assert_int_equal(failures, CHILDREN);
 }
 

@@ -1,8 +1,8 @@
 /* Retries by service config (gRFC A6), on real sockets.
  *
- * One server (kits/backends.h) has the method /t/M, which follows `script`: of the calls it refuses the first ones,
- * fails the next ones and answers the others. It records the attempt number of each call and the messages that came.
- * The test's thread drives the client, and reads the record between its calls. */
+ * One server (kits/backends.h) has the method /t/M, which follows `script`: it refuses the first calls, fails the next
+ * ones and answers the others. It records the attempt number and the messages of each call. The test's thread drives
+ * the client. It uses `script` while no call runs on the server. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,15 +15,15 @@
 static struct kit_backends *kit;
 static torc_runtime *rt;
 
-/* How the server's method ends calls: the first `fail` calls fail. The servers' thread records what it saw. */
+/* How the method ends calls, and what it saw. */
 static struct {
-    int fail, code;
-    int refuse;           /* calls whose stream is refused, before the failing ones */
+    int fail, code;       /* the first `fail` calls fail with `code`, unless refused */
+    int refuse;           /* the streams of the first `refuse` calls are refused */
     const char *pushback; /* NULL: none */
     bool headers_first;
     int calls;
     char previous[64];  /* grpc-previous-rpc-attempts of each call, "-" for none */
-    char requests[128]; /* messages; brackets around each call's */
+    char requests[128]; /* the messages of each call in brackets */
 } script;
 
 static void note(char *out, size_t size, const char *text, size_t len)
@@ -200,7 +200,7 @@ static void test_throttling(void **state)
     assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 2);
     script.calls = 0;
     assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 1);
-    /* 1 token; five successes add 2.5, and a failure takes 1: 2.5 are left. */
+    /* 1 token; five successes make 3.5. A failure leaves 2.5, and is retried. */
     script.fail = 0;
     for (int i = 0; i < 5; i++) {
         script.calls = 0;
@@ -209,8 +209,8 @@ static void test_throttling(void **state)
     script.calls = 0;
     script.fail = 1;
     assert_int_equal(attempts_of(ch, TORC_STATUS_OK), 2);
-    /* 3 tokens; another success makes 3.5. Codes that are not retried take no tokens: a failure leaves 2.5, and is
-     * retried. The next one leaves 2 of 3. */
+    /* The retry succeeded: 3 tokens. Another success makes 3.5. INTERNAL is not retried and takes no token. So the next
+     * UNAVAILABLE leaves 2.5 and is retried, which makes 3. The last UNAVAILABLE leaves 2, and is not retried. */
     script.calls = script.fail = 0;
     assert_int_equal(attempts_of(ch, TORC_STATUS_OK), 1);
     script.calls = 0;
@@ -288,7 +288,7 @@ static void test_ends_during_backoff(void **state)
     assert_int_equal(torc_result_attempts(r), 1);
     torc_result_free(r);
 
-    /* The call is cancelled during backoff; the channel ends during backoff. */
+    /* During backoff one call is cancelled, and the other ends with the channel. */
     int done = 0;
     torc_stream *call = NULL;
     size_t before = (size_t)kit_backends_counts(kit, 0).requests;
@@ -307,7 +307,7 @@ static void test_ends_during_backoff(void **state)
     assert_int_equal(script.calls, 3);
 }
 
-/* A6: a transparent retry first, for an RPC that the server has not seen; then the policy decides. */
+/* A6: a refused stream is first retried transparently, once. Then the policy decides. */
 static void test_transparent(void **state)
 {
     (void)state;
@@ -333,7 +333,7 @@ static void test_transparent(void **state)
     torc_channel_free(ch);
 }
 
-/* A6: a pick without an endpoint is a failed attempt, too. */
+/* A pick that fails is retried, too. */
 static void test_no_endpoint(void **state)
 {
     (void)state;
@@ -376,7 +376,7 @@ static void test_buffer_limits(void **state)
     assert_int_equal(torc_unary_async(ch, "t/M", "abc", 3, NULL, count, &done, NULL, NULL), 0);
     while (kit_backends_counts(kit, 0).requests < before + 1 || kit_backends_counts(kit, 0).open_calls > 0)
         torc_runtime_poll(rt, 10);
-    /* The first call waits for its next attempt and keeps three bytes; the second call's do not fit. */
+    /* The first call waits for its next attempt and keeps three bytes. The three bytes of the second one do not fit. */
     r = torc_unary(ch, "t/M", "abc", 3, NULL);
     assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
     assert_int_equal(torc_result_attempts(r), 1);

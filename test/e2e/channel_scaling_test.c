@@ -1,6 +1,6 @@
-/* Several connections to a server whose MAX_CONCURRENT_STREAMS is reached (A105), on real sockets. The server, of
- * torc/server.h, answers with the client's address, which tells connections apart: /a/Hold keeps its stream until the
- * client gives it up, /a/Tell ends it. */
+/* Several connections to a server whose MAX_CONCURRENT_STREAMS is reached (A105), on real sockets. The server
+ * (torc/server.h) answers with the client's address, which tells connections apart. /a/Hold keeps its stream until the
+ * client cancels, /a/Tell ends it. */
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static void on_cancel(torc_server_call *call, void *arg)
     torc_server_call_finish(call, TORC_STATUS_CANCELLED, NULL, NULL);
 }
 
-/* Sends the address from which the RPC's connection comes, and holds the RPC until the client gives it up. */
+/* Sends the client's address, and holds the RPC until the client cancels. */
 static void on_hold(torc_server_call *call, const torc_message *request, void *arg)
 {
     static const struct torc_server_call_events events = {TORC_SIZE(torc_server_call_events), .on_cancel = on_cancel};
@@ -84,7 +84,7 @@ static torc_stream *hold(torc_channel *ch)
     return s;
 }
 
-/* Reads the address that the server sees; false: the server has not answered within timeout_ms. */
+/* Reads the address that the server has sent. Returns false if none came within timeout_ms. */
 static bool read_peer(torc_stream *s, char *peer, int64_t timeout_ms)
 {
     const torc_message *m;
@@ -103,7 +103,7 @@ static void give_up(torc_stream *s)
     torc_stream_free(s);
 }
 
-/* With 2 streams on each of 2 connections the third RPC comes from another address, and the fifth one waits. */
+/* 2 connections with 2 streams each: the third RPC comes from another address, and the fifth one waits. */
 static void the_third_stream_comes_from_another_address(void **state)
 {
     TC_CASE(CS01);
@@ -133,7 +133,7 @@ static void the_third_stream_comes_from_another_address(void **state)
     torc_channel_free(ch);
 }
 
-/* Without the setting, with a setting of 1, and where the option says so, there is one connection. */
+/* There is one connection without connectionScaling, with a maximum of 1, and if the channel's option caps it at 1. */
 static void one_connection_is_the_default(void **state)
 {
     TC_CASE(CS02);
@@ -186,7 +186,7 @@ static void crowd_end(size_t n)
         torc_stream_free(crowd.calls[i]);
 }
 
-/* 1,000 RPCs through few streams: all are served, or cancelled with the channel. */
+/* 1,000 RPCs through 12 streams: all are served; all end when they are cancelled or the channel is freed. */
 static void a_crowd_is_served_or_cancelled(void **state)
 {
     TC_CASE(CS08);
@@ -196,7 +196,7 @@ static void a_crowd_is_served_or_cancelled(void **state)
     crowd_start(ch, "a/Tell", MOST);
     crowd_end(MOST);
     assert_int_equal(atomic_load(&crowd.ok), MOST);
-    /* Every second RPC is cancelled, then the channel goes. */
+    /* Every second RPC is cancelled, then the channel is freed. */
     crowd_start(ch, "a/Hold", MOST);
     for (size_t i = 0; i < MOST; i += 2)
         torc_stream_cancel(crowd.calls[i]);
@@ -205,8 +205,8 @@ static void a_crowd_is_served_or_cancelled(void **state)
     assert_int_equal(atomic_load(&crowd.others), MOST);
 }
 
-/* Puts the cluster with this threshold. Its text also stands among metrics that nobody reports, so that a test can tell
- * which content a client has accepted. */
+/* Puts the cluster with this threshold. The threshold's text also stands in lrs_report_endpoint_metrics, where it has
+ * no effect: it shows a test which version of the cluster a client has accepted. */
 static void put_cluster(struct kit_mesh *k, const char *max_connections)
 {
     char *more = tc_asprintf("lb_policy: ROUND_ROBIN\n  circuit_breakers: {per_host_thresholds: [{%s}]}\n"
@@ -216,7 +216,7 @@ static void put_cluster(struct kit_mesh *k, const char *max_connections)
     tc_free(more);
 }
 
-/* The Cluster says how many, and a change reaches RPCs that wait. */
+/* The Cluster resource sets the most connections. When it allows more, RPCs that wait use them. */
 static void the_cluster_says_how_many(void **state)
 {
     TC_CASE(CS04);
@@ -246,7 +246,7 @@ static void the_cluster_says_how_many(void **state)
     put_cluster(k, "max_connections: 1");
     kit_mesh_wait_accepted(k, "Cluster", "c", "max_connections: 1");
     for (int i = 0; i < 3; i++)
-        assert_false(read_peer(s[i], peers[i], 50)); /* the stream goes on, and so does its connection */
+        assert_false(read_peer(s[i], peers[i], 50)); /* the stream and its connection go on */
     for (int i = 0; i < 3; i++)
         give_up(s[i]);
     torc_channel_free(ch);

@@ -80,7 +80,7 @@ static void test_client_streaming_response(void **state)
     assert_int_equal(torc_stream_send(call, "second", 6, 0, -1), 0);
     torc_result *r = torc_stream_finish(call);
     assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
-    /* The response is the first message that was not received yet; later messages are dropped. */
+    /* The response is the first message that the application has not received. Later messages are dropped. */
     assert_int_equal(torc_message_size(torc_result_response(r)), 5);
     const torc_message *m = NULL;
     assert_int_equal(torc_stream_receive(call, -1, &m), 0);
@@ -93,7 +93,7 @@ static void test_blocking_failure(void **state)
 {
     (void)state;
     torc_stream *call = torc_stream_open(ch, "torc.test.Backend/Fail", NULL, NULL);
-    /* The end may overtake the completion of the send. */
+    /* The RPC may end before the send is complete. */
     int rc = torc_stream_send(call, "5", 1, 0, -1);
     assert_true(rc == 0 || rc == TORC_ECLOSED);
     const torc_message *m = NULL;
@@ -115,12 +115,12 @@ static void test_blocking_free_without_finish(void **state)
         torc_runtime_poll(rt, 10);
 }
 
-/* A stream that writes as fast as it may, and reads only when told to unless greedy. */
+/* A stream that writes as fast as it may. */
 struct stream {
     torc_stream *call;
     size_t message_bytes;
     int written, to_write, received, headers, done, code;
-    bool greedy; /* requests the next message at once */
+    bool greedy; /* each message requests the next one */
     size_t received_bytes;
 };
 
@@ -243,7 +243,7 @@ static void test_read_back_pressure(void **state)
     run_until_quiet(&s.written);
     assert_int_equal(s.received, 0);
 
-    /* Each torc_stream_want lets one message come. */
+    /* torc_stream_want(call, 1) lets one message come. */
     torc_stream_want(s.call, 1);
     torc_stream_want(s.call, 1);
     while (s.received < 2)
@@ -251,7 +251,7 @@ static void test_read_back_pressure(void **state)
     run_until_quiet(&s.received);
     assert_int_equal(s.received, 2);
 
-    /* Reading on lets the stream end. */
+    /* Once all messages are read, the stream ends. */
     s.greedy = true;
     torc_stream_want(s.call, 1);
     while (!s.done)

@@ -65,7 +65,7 @@ static void test_stream_limit_queues(void **state)
     assert_int_equal(b.ok, 200);
     assert_int_equal(kit_backends_counts(kit, 0).connections, 1);
 
-    /* Calls up to the stream limit: the next call waits, and its deadline's text says for what. */
+    /* The hanging calls take all 4 streams. The next call waits, and after its deadline the status says for what. */
     torc_stream *hanging[4];
     for (int i = 0; i < 4; i++)
         torc_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &b, &hanging[i], NULL);
@@ -112,7 +112,7 @@ static void test_goaway_drains(void **state)
     kit_backends_goaway(kit, 0);
     while (torc_channel_state(ch, false) == TORC_CONNECTIVITY_READY)
         torc_runtime_poll(rt, 100);
-    /* A61, A62: IDLE after the loss; the next call connects again. */
+    /* A61, A62: the channel is IDLE after the loss. The next call connects again. */
     assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_IDLE);
     assert_int_equal(call_code(ch, "a/b"), TORC_STATUS_OK);
     assert_int_equal(torc_stream_send(call, "two", 3, 0, -1), 0);
@@ -157,7 +157,7 @@ static void test_channels_share_connections(void **state)
         torc_channel_free(a);
         torc_channel_free(b);
     }
-    /* Channels share the kept connection, too. */
+    /* The later channels used the connection that the pool had kept. */
     assert_int_equal(kit_backends_counts(kit, 0).connections, 1);
     struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
                                      .keepalive_time_ms = 60000};
@@ -298,7 +298,7 @@ static void test_tls(void **state)
     free(text);
     assert_int_equal(tls_call(kit, p.ca.cert_pem, NULL, NULL, NULL), TORC_STATUS_UNAVAILABLE);
 
-    /* Plaintext to a TLS port fails with a reason and does not hang. */
+    /* A plaintext channel to a TLS port fails. It does not hang. */
     torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
     assert_int_equal(call_code(ch, "a/b"), TORC_STATUS_UNAVAILABLE);
     torc_channel_free(ch);

@@ -1,6 +1,6 @@
 /* Unary calls over real sockets: results, texts of failures, limits, the service config, asynchronous calls, lent
- * requests, torc_explain. Three echo servers "b0" to "b2" (kits/backends.h) answer; the test's thread drives the client
- * unless the test uses a runtime that has a thread of its own. */
+ * requests, torc_explain. Three echo servers "b0" to "b2" (kits/backends.h) answer. The test's thread drives the
+ * client, unless the test uses a runtime with a thread of its own. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,14 +150,14 @@ static void test_deadline_names_what_it_waited_for(void **state)
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 500};
     torc_result *r = torc_unary(ch, "torc.test.Backend/Hang", "", 0, &o);
     assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
-    /* Either side may see the end first. */
+    /* The server may end the call first, with another text. */
     if (strstr(torc_result_text(r), "while waiting"))
         assert_non_null(strstr(torc_result_text(r),
                                "deadline exceeded after 0.500 s while waiting for the response of 127.0.0.1:"));
     torc_result_free(r);
     torc_channel_free(ch);
 
-    /* Nothing listens on the port: the text of a waiting call gives the reason. */
+    /* Nothing listens on the port: the status of the call that waited says why. */
     kit_backends_stop(kit, 2);
     ch = open_one(2, NULL);
     o.wait_for_ready = true;
@@ -185,7 +185,7 @@ static void test_unreachable_fails_at_once(void **state)
     torc_result_free(r);
     assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_TRANSIENT_FAILURE);
 
-    /* The server comes back: a waiting call succeeds when the backoff is cut short. */
+    /* The server comes back. torc_channel_reset_backoff ends the backoff, and a call that waits for ready succeeds. */
     kit_backends_restart(kit, 2);
     torc_channel_reset_backoff(ch);
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .wait_for_ready = TORC_ON};
@@ -319,7 +319,7 @@ static void test_async_batch(void **state)
     assert_int_equal(b.done, 0);
     while (b.done < 500)
         assert_true(torc_runtime_poll(rt, 1000) >= 0);
-    /* More calls than the server's MAX_CONCURRENT_STREAMS: the surplus waited. */
+    /* The server's MAX_CONCURRENT_STREAMS is 100: the other calls waited. */
     assert_int_equal(b.ok, 500);
     torc_channel_free(ch);
 }
@@ -336,7 +336,7 @@ static void test_async_cancel_and_free(void **state)
         torc_runtime_poll(rt, 10);
     for (int i = 0; i < 5; i++)
         torc_stream_cancel(b.calls[i]);
-    for (int i = 5; i < 10; i++) /* released: cancelled, and told of it */
+    for (int i = 5; i < 10; i++) /* cancels the call; its callback runs */
         torc_stream_free(b.calls[i]);
     while (kit_backends_counts(kit, 0).open_calls > 0)
         torc_runtime_poll(rt, 10);
@@ -362,12 +362,12 @@ static void test_channel_free_cancels(void **state)
     assert_int_equal(b.cancelled, 3);
 }
 
-/* A lent request is released by its callback, not before. */
+/* A lent request, which the callback of its call frees. */
 struct lent {
     char *bytes;
     size_t size;
     int code;
-    bool same; /* its bytes are unchanged */
+    bool same; /* the response equals the request */
 };
 
 #define LENT_BYTES ((size_t)1 << 20)
@@ -405,14 +405,14 @@ static void test_lent_request(void **state)
         assert_int_equal(echoed[i].code, TORC_STATUS_OK);
         assert_true(echoed[i].same);
     }
-    /* One is cancelled, one released, one ends with the channel; each gets its callback, which releases its request. */
+    /* One is cancelled, one freed, and one ends with the channel. Each gets its callback, which frees the request. */
     for (int i = 0; i < 3; i++)
         lend(ch, "torc.test.Backend/Hang", &hung[i], on_lent, &calls[i]);
     while (kit_backends_counts(kit, 0).open_calls < 3)
         torc_runtime_poll(rt, 10);
     torc_stream_cancel(calls[0]);
     torc_stream_free(calls[1]);
-    assert_non_null(hung[1].bytes); /* never from inside the call */
+    assert_non_null(hung[1].bytes); /* torc_stream_free does not run the callback */
     while (hung[0].code < 0 || hung[1].code < 0)
         torc_runtime_poll(rt, 100);
     torc_channel_free(ch);

@@ -1,5 +1,6 @@
-/* A program that gives up its handles and ends the default runtime has nothing of Torc left that a leak checker such as
- * valgrind would report at its end. The allocator counts blocks; all of Torc's and nghttp2's come from it. */
+/* A program that frees its handles and the default runtime leaves no block of Torc behind: leak checkers such as
+ * valgrind report none. The test counts the blocks of its allocator, which serves Torc and the HTTP/2 sessions of
+ * nghttp2, but not libuv (torc/memory.h). */
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -55,7 +56,7 @@ static void test_nothing_is_left(void **state)
         assert_int_equal(torc_result_code(result), TORC_STATUS_OK);
         torc_result_free(result);
         torc_free(bound);
-        torc_channel_free(channel); /* not waited for */
+        torc_channel_free(channel); /* does not wait for the end of the channel */
         torc_server_free(server);
         assert_true(atomic_load(&blocks) > 0);
         assert_int_equal(torc_runtime_default_free(), 0);

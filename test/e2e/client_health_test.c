@@ -1,5 +1,6 @@
-/* Health checks of a channel (A17) against Torc's own servers and torc_health, and against servers that send any
- * bytes. */
+/* Health checks of a channel (A17), on real sockets. The servers are two of Torc's own ("0" and "1"), with torc_health,
+ * with no health service or with a stand-in for it, and hostile ones that send any bytes. Client and servers run on
+ * runtimes with threads of their own. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -35,7 +36,7 @@ static void on_call(torc_server_call *call, const torc_message *request, void *a
     torc_server_call_reply(call, s->name, 1);
 }
 
-/* Stands in for the health service: counts the Watch calls, and answers NOT_SERVING. */
+/* Stands in for the health service: counts the Watch calls, answers NOT_SERVING and ends the stream. */
 static void on_watch(torc_server_call *call, const torc_message *request, void *arg)
 {
     (void)request, (void)arg;
@@ -139,7 +140,8 @@ static torc_channel *open_channel(const char *policy, const char *service)
     return open_channel_to(target, policy, service, 0);
 }
 
-/* Makes a call. Returns the name of the server that answered, or the negative code, and the text of a failure. */
+/* Makes a call. Returns the name of the server that answered ('0' or '1'), or minus the status code. Stores the text of
+ * the status in `text` unless it is NULL. */
 static int call(torc_channel *ch, const struct torc_call_options *o, char *text, size_t size)
 {
     torc_result *r = torc_unary(ch, "a.B/C", "", 0, o);
@@ -152,7 +154,7 @@ static int call(torc_channel *ch, const struct torc_call_options *o, char *text,
     return got;
 }
 
-/* Makes a batch of calls, none of which fails. Returns how many of them the first server had. */
+/* Makes BATCH calls, none of which may fail. Returns how many of them server 0 answered. */
 static int batch(torc_channel *ch)
 {
     int first = 0;
@@ -166,7 +168,7 @@ static int batch(torc_channel *ch)
     return first;
 }
 
-/* Makes batches until the first server has between `least` and `most` calls of one. */
+/* Makes batches until server 0 answers from `least` to `most` calls of one batch. Fails the test after 20 s. */
 static void assert_first_gets(torc_channel *ch, int least, int most)
 {
     uint64_t end = tc_system_clock.monotonic_ns(NULL) + 20 * TC_NS_PER_S;
@@ -177,7 +179,8 @@ static void assert_first_gets(torc_channel *ch, int least, int most)
     assert_in_range(first, least, most);
 }
 
-/* Calls until one fails with a text that contains `part`, at most 20 s, and asserts that it is UNAVAILABLE. */
+/* Makes calls until one fails with a text that contains `part`, and asserts that its code is UNAVAILABLE. Fails the
+ * test after 20 s. */
 static void assert_fails(torc_channel *ch, const char *part)
 {
     static const struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 10000,
@@ -221,7 +224,7 @@ static void calls_follow_the_health(void **state)
             set_health(1, "orders", TORC_HEALTH_SERVING);
             assert_first_gets(ch, 1, BATCH - 1);
         }
-        assert_int_equal(connected, i ? 0 : SERVERS); /* the next channels find the connections of the first */
+        assert_int_equal(connected, i ? 0 : SERVERS); /* later channels use the kept connections */
         torc_channel_free(ch);
     }
 }
@@ -269,8 +272,7 @@ static void unknown_service(void **state)
     torc_channel_free(ch);
 }
 
-/* Neither pick_first on its own, nor a channel that has the checks turned off, nor one whose service config has no name
- * asks. */
+/* No server is asked by a channel with pick_first, with health_checks off, or without healthCheckConfig. */
 static void not_asked(void **state)
 {
     TC_CASE(CH05);
@@ -292,8 +294,8 @@ static void not_asked(void **state)
     torc_channel_free(ch);
 }
 
-/* round_robin asks however the service config names it, and wherever healthCheckConfig stands. pick_first does not ask,
- * and neither does round_robin without a name of a service. */
+/* round_robin asks, whichever field of the service config names it, and wherever healthCheckConfig stands. pick_first
+ * does not ask. Without serviceName round_robin does not ask, either. */
 static void by_any_service_config(void **state)
 {
     TC_CASE(PD11);
@@ -321,8 +323,8 @@ static void by_any_service_config(void **state)
 
 /* --- a service config that changes --- */
 
-/* Reports both servers under round_robin with checks of `service` (NULL: none). Calls wait for ready: until the answers
- * about another service have come, all endpoints may be unhealthy for a moment. */
+/* Reports both servers, under round_robin with checks of `service` (NULL: none). Calls wait for ready: after a change
+ * of `service` all endpoints may be unhealthy for a moment, until the servers have answered. */
 static void report(const char *service)
 {
     char config[256];
@@ -381,7 +383,7 @@ static void the_name_changes(void **state)
     torc_resolver_listener_unref(listener);
 }
 
-/* A server that stops gracefully does not wait for the checks of its clients (GOAWAY ends them). */
+/* A server that stops gracefully does not wait for the checks of its clients: they end them at its GOAWAY. */
 static void a_server_stops(void **state)
 {
     TC_CASE(CH07);
@@ -461,7 +463,7 @@ static void flood(struct hostile_peer *p)
         fake_h2_message(hostile_frames(p), watch, STATUS("\2"), 2, false);
 }
 
-/* GOAWAY for each connection, once its Watch has come. */
+/* Sends GOAWAY once the connection's Watch has come. */
 static void goes_away(struct hostile_peer *p)
 {
     uint32_t watch = hostile_begin(p);
@@ -471,7 +473,7 @@ static void goes_away(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
-/* Allows one stream at a time from the moment that the Watch is open. */
+/* Allows one stream at a time once the Watch is open, and answers the requests that follow. */
 static void fewer_streams(struct hostile_peer *p)
 {
     uint32_t watch = hostile_begin(p);
@@ -493,7 +495,7 @@ static void one_stream(struct hostile_peer *p)
 static const struct {
     const char *name;
     hostile_play_fn *play;
-    const char *text; /* of a call to this server alone; NULL: it succeeds */
+    const char *text; /* of a failed call to this server alone; NULL: the call succeeds */
 } hostile_rows[] = {
     {"malformed", malformed, "health check of \"orders\": the server's answer is malformed"},
     {"too long", too_long, "health check of \"orders\": the stream ended: received message larger than max"},
@@ -508,8 +510,9 @@ static const struct {
 
 static struct hostile *hostile;
 
-/* On a channel to the hostile server alone a call fails in time; it succeeds if the server only allows few streams.
- * Beside a good server a server that fails calls gets none, and no call fails. */
+/* A channel to the hostile server alone: a call fails by its deadline with the row's text, or succeeds if the row has
+ * none. A channel to the hostile server of a row with a text and a good server: the good one gets all calls, and none
+ * fails. */
 static void hostile_servers(void **state)
 {
     TC_CASE(CH08);

@@ -1,5 +1,6 @@
-/* CSDS in an application with 2,000 clusters, and clients that ask for too much: memory, and how late the application's
- * calls become. A second runtime of the process without CSDS makes the same calls: its delays are the machine's. */
+/* CSDS in an application with 2,000 clusters, and clients that ask for too much: how much memory that takes, and how
+ * late the application's calls become. For comparison a second runtime of the process, without xDS and CSDS, calls the
+ * same backend at the same rate: delays of its calls are the machine's. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -69,8 +70,8 @@ static void put_clusters(struct kit_mesh *k)
     tc_buf_fini(&text);
 }
 
-/* Asks as any client would. Returns the size of the answer. If the connection is closed, the client asks again, for up
- * to `patience_ms`: the server may close any connection to make room for others. */
+/* Asks as a good client would, and checks the answer. Returns its size. After UNAVAILABLE it asks again, for up to
+ * `patience_ms`, because the server may close its connection to make room for others. */
 static size_t fetch(struct world *w, uint64_t patience_ms)
 {
     uint64_t began_ms = tc_system_clock.monotonic_ns(NULL) / TC_NS_PER_MS;
@@ -148,7 +149,8 @@ static int connect_raw(const char *address)
     return fd;
 }
 
-/* Opens a connection with unlimited windows, and `streams` streams on it with `requests` requests each. */
+/* Opens a connection with the largest windows, and `streams` streams on it with `requests` requests each. Returns the
+ * socket. */
 static int ask_for_much(const char *address, unsigned streams, unsigned requests)
 {
     struct fake_h2 *peer = fake_h2_new_raw(false);
@@ -180,7 +182,7 @@ struct readers {
     uint64_t bytes, connections;
 };
 
-/* Reads as fast as it can; reconnects when closed. */
+/* Asks on CLIENTS connections at once and reads as fast as it can. Replaces connections that the server closes. */
 static void *read_all(void *arg)
 {
     struct readers *r = arg;
@@ -221,9 +223,9 @@ static struct phase begin(struct world *w, const char *name)
     return (struct phase){name, footprint_begin()};
 }
 
-/* Asserts that memory grew by at most GROWN_KB_MAX. Returns false if the longest call took more than LATE_MS_MAX longer
- * than the longest one of the runtime beside it. Where nothing can be measured (support/footprint.h), checks neither
- * and returns true. */
+/* Asserts that memory grew by at most GROWN_KB_MAX. Returns false if the longest call of the phase took over
+ * LATE_MS_MAX longer than the longest call of the second runtime. Where nothing can be measured (support/footprint.h),
+ * checks neither and returns true. */
 static bool finish(struct world *w, const struct phase *p)
 {
     struct footprint grown = footprint_since(&p->before);
@@ -236,8 +238,8 @@ static bool finish(struct world *w, const struct phase *p)
     return longest_ms <= beside_ms + LATE_MS_MAX;
 }
 
-/* Runs the phase, up to three times while calls are late. Fails the test if they always are: a stall of the machine
- * does not repeat. */
+/* Runs the phase until calls are not late, at most three times. Fails the test if they are late each time: a stall of
+ * the machine does not repeat. */
 static void not_late(struct world *w, bool (*phase)(struct world *w))
 {
     for (int i = 0; !phase(w); i++)
@@ -267,7 +269,7 @@ static bool nobody_reads(struct world *w, unsigned streams)
     for (size_t i = 0; i < CLIENTS; i++)
         fds[i] = ask_for_much(torc_csds_address(w->csds), streams, 10);
     go_on(w);
-    fetch(w, 60000); /* is served nevertheless */
+    fetch(w, 60000); /* a good client is served nevertheless */
     bool ok = finish(w, &p);
     for (size_t i = 0; i < CLIENTS; i++)
         close(fds[i]);
@@ -300,7 +302,7 @@ static bool all_read(struct world *w)
     return ok;
 }
 
-/* 64 silent connections, in five states before a first request is complete: a client that asks is served
+/* 64 connections that fall silent before their first request is complete, at five points: a good client is served
  * nevertheless. */
 static void silent_ones(struct world *w)
 {
@@ -311,7 +313,7 @@ static void silent_ones(struct world *w)
     fake_h2_hpack(&block, REQUEST);
     fake_h2_start(peer);
     tc_buf_append_slice(&started, tc_buf_slice(fake_h2_take(peer)));
-    fake_h2_frame(peer, FAKE_H2_HEADERS, 0, 1, block.data, block.len); /* half of a header block */
+    fake_h2_frame(peer, FAKE_H2_HEADERS, 0, 1, block.data, block.len); /* END_HEADERS is missing */
     const struct tc_slice said[] = {tc_slice_of("", 0), tc_slice_of(preface, 10), tc_slice_of(preface, 24),
                                     tc_buf_slice(&started), tc_buf_slice(fake_h2_take(peer))};
     for (size_t kind = 0; kind < TC_ARRAY_LEN(said); kind++) {
@@ -333,7 +335,7 @@ static void greedy_clients(void **state)
     (void)state;
     struct world w = open_world();
     calls = 0;
-    go_on(&w); /* the calls of the start are in no phase */
+    go_on(&w); /* no phase measures the calls of the start */
     not_late(&w, nobody_asks);
     not_late(&w, nobody_reads_few);
     not_late(&w, nobody_reads_many);

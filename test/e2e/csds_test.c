@@ -1,6 +1,7 @@
-/* A process that reports its xDS resources while it makes calls (A40): by function, and over gRPC, on an address of its
- * own and on a server of the application, asked by a channel. The resources are those of kits/mesh.h: one cluster,
- * unless a test adds some. */
+/* A process that reports its xDS resources while it makes calls (A40): by torc_csds_dump, by torc_csds_serve on an
+ * address of its own, and by torc_csds_add on a server of the application. The control plane (kits/mesh.h) has the
+ * listener svc and the cluster c with its endpoints; tests add to them. A runtime of its own asks, in the role of
+ * another process. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -31,7 +32,7 @@ struct world {
     struct kit_mesh *k;
     torc_channel *ch;
     torc_csds *csds;
-    torc_runtime *asker; /* in the role of another process */
+    torc_runtime *asker; /* plays another process */
     torc_channel *ask;
 };
 
@@ -112,7 +113,7 @@ static const generic_config *resource_of(const status_response *r, const char *s
     return NULL;
 }
 
-/* Asks until the resource has the state. Returns the response that shows it. */
+/* Asks until the resource has the state. Returns the response that shows it, for response_free. Fails after 60 s. */
 static status_response *wait_state(struct world *w, const char *scope, const char *type, const char *name, int state)
 {
     uint64_t until = tc_system_clock.monotonic_ns(NULL) + WAIT_NS;
@@ -188,7 +189,7 @@ static void refused_and_absent(void **state)
     response_free(r);
     kit_mesh_calls(w.ch, NULL, 10);
     tc_free(version);
-    /* A valid update. */
+    /* A valid update ends the error. */
     kit_mesh_put_cluster(w.k, "c", NULL);
     r = wait_state(&w, "xds:///svc", "Cluster", "c", STATE(ACKED));
     assert_null(resource_of(r, "xds:///svc", "Cluster", "c")->error_state);
@@ -215,7 +216,8 @@ static void wait_scopes(struct world *w, size_t n)
     }
 }
 
-/* With one xDS client for each target, each has its own scope; a resource may appear twice. */
+/* Without a shared xDS client each target has a client and a scope of its own. A resource may appear in several
+ * scopes. */
 static void scopes(void **state)
 {
     (void)state;
@@ -248,7 +250,7 @@ static void scopes(void **state)
     close_world(&w);
 }
 
-/* A client shared by targets has the targets as its scope, and each resource once. */
+/* An xDS client that targets share has their list as its scope, and each resource once. */
 static void shared_scope(void **state)
 {
     (void)state;
@@ -294,7 +296,7 @@ static void streams_and_refusals(void **state)
     assert_int_equal(torc_result_code(end), TORC_STATUS_OK);
     torc_result_free(end);
     torc_stream_free(call);
-    /* A request with the end of the stream is answered, too. */
+    /* A request that half-closes the stream is answered, too. */
     call = torc_stream_open(w.ask, SERVICE "StreamClientStatus", NULL, &error);
     assert_int_equal(torc_stream_send(call, "", 0, TORC_SEND_LAST, -1), 0);
     assert_int_equal(torc_stream_receive(call, -1, &m), 1);
@@ -304,7 +306,7 @@ static void streams_and_refusals(void **state)
     assert_int_equal(torc_result_code(end), TORC_STATUS_OK);
     torc_result_free(end);
     torc_stream_free(call);
-    /* Node matchers are meant for control planes. */
+    /* Requests with node matchers, which are meant for control planes, are refused. */
     end = fetch(&w, "\x0a\x00", 2);
     assert_int_equal(torc_result_code(end), TORC_STATUS_INVALID_ARGUMENT);
     assert_non_null(strstr(torc_result_text(end), "node_matchers"));
@@ -350,13 +352,13 @@ static void by_function(void **state)
     uint8_t *again = tc_calloc(1, size);
     assert_int_equal(envoy__service__status__v3__client_status_response__get_packed_size(served), size);
     envoy__service__status__v3__client_status_response__pack(served, again);
-    assert_memory_equal(again, bytes, size); /* the same over gRPC */
+    assert_memory_equal(again, bytes, size); /* the service answers the same */
     tc_free(again);
     response_free(served);
     response_free(r);
     torc_free(bytes);
     assert_int_equal(torc_csds_dump(kit_mesh_runtime(w.k), false, NULL, &size), TORC_EINVAL);
-    /* A runtime that the application drives and that does not use xDS, asked from inside its callback. */
+    /* A runtime that the application drives and that has no xDS client, asked inside a callback of its loop. */
     struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
     struct inside i = {.rt = torc_runtime_new(&o, NULL), .size = 1};
     assert_int_equal(torc_runtime_post(i.rt, dump_inside, &i), 0);
@@ -366,13 +368,13 @@ static void by_function(void **state)
     assert_int_equal(i.size, 0);
     assert_non_null(i.csds);
     torc_free(i.bytes);
-    assert_int_equal(torc_csds_dump(i.rt, false, &bytes, &size), 0); /* drives the runtime itself */
+    assert_int_equal(torc_csds_dump(i.rt, false, &bytes, &size), 0); /* outside the loop: drives it */
     torc_free(bytes);
     torc_runtime_free(i.rt);
     close_world(&w);
 }
 
-/* The runtime's option limits the size of an answer; contents take most of it. */
+/* The runtime's csds_answer_bytes limits an answer. The status proposes to leave out the contents of the resources. */
 static void answers_are_limited(void **state)
 {
     (void)state;
@@ -434,7 +436,8 @@ static bool is_open(int fd)
     return n < 0 && errno == EAGAIN;
 }
 
-/* The 65th connection replaces the one that has been silent longest. The SETTINGS of each allow two streams. */
+/* A connection beyond 64 replaces the oldest one whose client has sent nothing. The server's SETTINGS allow two streams
+ * on each. */
 static void connections_are_limited(void **state)
 {
     (void)state;
@@ -476,10 +479,10 @@ static void addresses_and_ends(void **state)
     assert_null(torc_csds_serve(kit_mesh_runtime(w.k), torc_csds_address(w.csds), &error));
     assert_int_equal(torc_error_code(error), TORC_EIO);
     assert_int_equal(torc_error_layer(error), TORC_LAYER_CONNECT);
-    assert_non_null(strstr(torc_error_text(error), torc_csds_address(w.csds))); /* in use */
+    assert_non_null(strstr(torc_error_text(error), torc_csds_address(w.csds))); /* the address is in use */
     torc_error_clear(&error);
     assert_null(torc_csds_serve(kit_mesh_runtime(w.k), NULL, NULL));
-    /* Freed: the address is no longer in use. */
+    /* After torc_csds_free the address can be used again. */
     uint16_t port;
     int held = port_hold(&port);
     char *address = tc_asprintf("127.0.0.1:%u", port);
@@ -497,7 +500,7 @@ static void addresses_and_ends(void **state)
     assert_non_null(w.csds);
     close(held);
     tc_free(address);
-    /* The end of the runtime ends the service; the handle is freed later. */
+    /* The end of the runtime ends the service. The handle may be freed later. */
     torc_runtime *rt = torc_runtime_new(NULL, NULL);
     torc_csds *left = torc_csds_serve(rt, "127.0.0.1:0", NULL);
     torc_channel *ch = torc_channel_new(w.asker, torc_csds_address(left), NULL, NULL);
@@ -514,9 +517,9 @@ static void addresses_and_ends(void **state)
 
 /* --- on a server of the application --- */
 
-static int refused; /* RPCs */
+static int refused; /* RPCs, by on_admit */
 
-/* An interceptor that lets nobody in without the header x-who. */
+/* An interceptor that refuses RPCs without the header x-who. */
 static int on_admit(torc_rpc *rpc, void *rpc_state, void *arg)
 {
     (void)rpc_state, (void)arg;
@@ -526,7 +529,7 @@ static int on_admit(torc_rpc *rpc, void *rpc_state, void *arg)
     return TORC_STATUS_PERMISSION_DENIED;
 }
 
-/* A server on two runtimes with the service, and a channel to it. */
+/* A server on two runtimes with the service, and a channel to it. The service reports a third runtime. */
 struct added {
     torc_runtime *rts[2];
     torc_server *server;
@@ -570,7 +573,7 @@ static void added_free(struct added *a)
         torc_runtime_free(a->rts[i]);
 }
 
-/* Returns the status of a request, and the number of configs in *configs. */
+/* Makes a request. Returns its status code. If it is OK, stores the number of configs in *configs. */
 static int ask_added(const struct added *a, const torc_metadata *m, size_t *configs)
 {
     const struct torc_call_options o = {TORC_SIZE(torc_call_options), .metadata = m};
@@ -610,7 +613,7 @@ static int end_of(torc_stream *s)
     return code;
 }
 
-/* The service is guarded as the server's methods are, and goes on until the runtime has ended. */
+/* The server's interceptors guard the service. It answers until the runtime that it reports has ended. */
 static void on_a_server(void **state)
 {
     (void)state;
@@ -651,7 +654,8 @@ static void free_here(void *arg)
     refused++;
 }
 
-/* The server ends while clients ask: on another thread, and in a callback of the runtime that the service shows. */
+/* The server is freed while clients ask: on the test's thread, or in a callback of the runtime that the service
+ * reports. */
 static void server_ends(void **state)
 {
     (void)state;
@@ -669,7 +673,7 @@ static void server_ends(void **state)
             free_here(&a);
         for (size_t i = 0; i < TC_ARRAY_LEN(streams); i++)
             assert_int_equal(end_of(streams[i]), TORC_STATUS_UNAVAILABLE);
-        torc_runtime_free(rt); /* behind the callback */
+        torc_runtime_free(rt); /* returns after the callback */
         added_free(&a);
     }
 }

@@ -1,6 +1,6 @@
 /* Connections that the application opens, by dialers and by targets fd:N, and targets vsock:CID:PORT. An echo server
- * (kits/backends.h) answers at the other end. A descriptor that was handed over is followed by its inode, since its
- * number may be used again. */
+ * (kits/backends.h) answers at the other end. Whether Torc has closed a descriptor shows in its inode (file_of),
+ * because another descriptor may get its number. The test's thread drives the client, except in the race. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -47,8 +47,8 @@ static int connect_to_backend(void)
     return connect_to(kit_backends_address(kit_backends_one, 0));
 }
 
-/* Returns the inode of a descriptor, or 0 if the descriptor is closed. The number alone proves nothing: another thread
- * may open a descriptor that gets the same number. */
+/* Returns the inode of a descriptor, or 0 if the descriptor is closed. An open descriptor with the same number may be a
+ * later one of another thread. */
 static ino_t file_of(int fd)
 {
     struct stat file;
@@ -62,9 +62,9 @@ enum how { CONNECT, CONNECT_ON_A_THREAD, LATER, FAIL, NOTHING, FAIL_WITH_A_DESCR
 struct dialer {
     enum how how;
     int dials, cancels, releases;
-    int fd;              /* what is handed over; GIVE: the test chooses it */
+    int fd;              /* what torc_dial_done gets; GIVE: set by the test */
     ino_t file;          /* of fd */
-    bool done_in_cancel; /* cancel ends the dial */
+    bool done_in_cancel; /* on_cancel calls torc_dial_done */
     bool after_release;  /* a callback came after the release */
     torc_dial *pending;
     char address[64];
@@ -274,13 +274,15 @@ static void time_is_up(void **state)
         if (!inside) {
             int fd = connect_to_backend();
             ino_t file = file_of(fd);
-            torc_dial_done(d.pending, fd, NULL); /* after the release */
+            torc_dial_done(d.pending, fd, NULL); /* the dialer is released already */
             assert_true(file_of(fd) != file);
         }
     }
 }
 
-/* The channel or the runtime ends while the application dials. */
+/* The channel or the runtime ends while the application dials. how 0: the channel ends, then the runtime, then the
+ * dial. 1: the runtime ends, then the dial. 2: the dial ends, but the runtime ends before its loop takes that in. 3:
+ * the dial ends inside on_cancel. */
 static void the_end_meanwhile(void **state)
 {
     (void)state;
@@ -295,7 +297,7 @@ static void the_end_meanwhile(void **state)
         if (how == 0)
             torc_channel_free(ch);
         if (how == 2)
-            torc_dial_done(d.pending, fd, NULL); /* posted, not delivered */
+            torc_dial_done(d.pending, fd, NULL); /* posted, not taken in */
         assert_int_equal(torc_runtime_free(own), 0);
         assert_int_equal(d.releases, 1);
         assert_int_equal(d.cancels, how == 2 ? 0 : 1);
@@ -438,7 +440,7 @@ static void what_is_malformed_is_refused(void **state)
     snprintf(target, sizeof(target), "fd:%d", fd);
     refused(&good, target, TORC_EINVAL, "options: dialer: must be NULL for a target that is a descriptor");
     ino_t file = file_of(fd);
-    assert_true(file != 0); /* it is still the application's */
+    assert_true(file != 0); /* the refused channel did not take it */
     assert_int_equal(d.releases, 0);
     torc_dial_done(NULL, fd, NULL);
     assert_true(file_of(fd) != file);
@@ -471,7 +473,7 @@ static void a_descriptor_as_target(void **state)
     torc_result *r = torc_unary(ch, "a/b", "", 0, NULL);
     assert_string_equal(torc_result_peer(r), target);
     torc_result_free(r);
-    /* Its connection ends: there is no other. */
+    /* After its one connection has ended, the channel cannot connect again. */
     kit_backends_stop(kit_backends_one, 0);
     kit_backends_restart(kit_backends_one, 0);
     enum torc_connectivity now;
@@ -479,7 +481,7 @@ static void a_descriptor_as_target(void **state)
     kit_backends_expect(ch, false, 60000, TORC_STATUS_UNAVAILABLE,
                         "its one connection has been used, and a descriptor cannot be connected again");
     torc_channel_free(ch);
-    /* A channel that never connects closes its descriptor, too. */
+    /* A channel that never connects closes its descriptor, too, whether the channel or the runtime is freed first. */
     for (int used = 0; used < 2; used++) {
         fd = connect_to_backend();
         ino_t file = file_of(fd);
@@ -526,7 +528,7 @@ static void malformed_targets(void **state)
     close(unconnected);
 }
 
-/* With or without vsock on the machine, the connection fails. */
+/* The connection fails, whether the machine has vsock or not. */
 static void a_vsock_that_nobody_listens_on(void **state)
 {
     (void)state;

@@ -1,12 +1,19 @@
-/* A server for the tests of torc call, list and describe: shop.Orders, whose methods echo (Fail fails), and reflection
- * that is good or hostile. usage: command_server MODE SET. SET: descriptors of shop.proto and the files beside it.
- * Prints "listening ADDR" and serves until SIGTERM.
+/* A server for the tests of torc call, list, describe and bench: shop.Orders, whose methods echo (Fail fails), and
+ * reflection that is good or hostile. usage: command_server MODE SET. SET: a file with the FileDescriptorSet of
+ * shop.proto and the .proto files beside it. Prints "listening ADDR" and serves until SIGTERM.
  *
- * MODE: good, none, alpha (v1alpha alone), undescribed (reflection lists shop.Orders without its files), talkative
- * (each method sends the last message without end), taciturn (methods with one response send none), or the name of a
- * row of `modes`. Such a mode answers a question with what its
- * function writes, or ends the streams of v1 with its status; beside a failure of v1, v1alpha is good. Handlers run on
- * a pool, so that they may wait. */
+ * MODE:
+ *
+ *   good         good reflection (torc_reflection)
+ *   none         no reflection
+ *   alpha        good reflection, by v1alpha alone
+ *   undescribed  reflection lists shop.Orders, but has no files
+ *   talkative    good reflection; each method of shop.Orders sends the last message until the client ends the call
+ *   taciturn     good reflection; Get and Load send no response
+ *   a row of `modes`: v1 answers each request with what the row's function writes, or ends each stream with the row's
+ *   status. If this status is not OK, v1alpha is good.
+ *
+ * The handlers of this file run on a pool, so they may wait. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +25,7 @@
 #include "base/mem.h"
 #include "proto/wire.h"
 
+/* Field numbers of ServerReflectionRequest and ServerReflectionResponse. */
 enum {
     FILE_BY_FILENAME = 3,
     FILE_CONTAINING_SYMBOL = 4,
@@ -28,11 +36,11 @@ enum {
     ERROR = 7
 };
 
-/* A question of a client, and the answer to it. */
+/* A request on a reflection stream: the number (kind) and the bytes (name) of its last field. */
 struct question {
     unsigned kind;
     struct tc_slice name;
-    uint64_t n; /* how many were answered before on the stream */
+    uint64_t n; /* how many earlier requests of the stream were answered */
 };
 
 static struct tc_buf set;
@@ -40,7 +48,7 @@ static bool talkative, taciturn;
 
 /* --- descriptors by hand --- */
 
-/* Appends a message "NAME" with no fields, or with a field `field_type` of that type. */
+/* Appends a message. Unless field_type is NULL, the message has a field "it" of this message type. */
 static void add_message(struct tc_buf *file, const char *name, const char *field_type)
 {
     struct tc_buf m = {0}, f = {0};
@@ -56,7 +64,7 @@ static void add_message(struct tc_buf *file, const char *name, const char *field
     tc_buf_fini(&m);
 }
 
-/* Begins a file of package shop that imports another (NULL: none). */
+/* Begins the file `name` of package shop, which imports the file `import` (NULL: none). */
 static void begin_file(struct tc_buf *file, const char *name, const char *import)
 {
     tc_wire_append(file, 1, tc_slice_str(name));
@@ -65,7 +73,7 @@ static void begin_file(struct tc_buf *file, const char *name, const char *import
         tc_wire_append(file, 3, tc_slice_str(import));
 }
 
-/* Appends the service shop.Orders with the method Get of a type. */
+/* Appends the service shop.Orders with the method Get, whose request and response are a `type`. */
 static void add_service(struct tc_buf *file, const char *type)
 {
     struct tc_buf s = {0}, m = {0};
@@ -79,7 +87,7 @@ static void add_service(struct tc_buf *file, const char *type)
     tc_buf_fini(&s);
 }
 
-/* Appends the answer with one file, and empties the file. */
+/* Appends a response with one file, and frees the file's bytes. */
 static void answer_file(struct tc_buf *answer, struct tc_buf *file)
 {
     struct tc_buf r = {0};
@@ -99,7 +107,7 @@ static void answer_error(struct tc_buf *answer, unsigned code, const char *text)
     tc_buf_fini(&r);
 }
 
-/* --- hostile reflection. Each returns false to leave the question unanswered. --- */
+/* --- hostile reflection. Each function returns false to leave the request unanswered. --- */
 
 static bool other(const struct question *q, struct tc_buf *answer)
 {
@@ -138,7 +146,7 @@ static bool chain(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
-/* One file imports 5,000. */
+/* One file imports 5,000 others, which import none. */
 static bool wide(const struct question *q, struct tc_buf *answer)
 {
     struct tc_buf file = {0};
@@ -157,6 +165,7 @@ static bool wide(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
+/* Appends an unknown field of `size` bytes. */
 static void append_options(struct tc_buf *file, size_t size)
 {
     tc_wire_append_head(file, 50000, size);
@@ -191,7 +200,7 @@ static bool heavy(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
-/* 1 MB of descriptors whose full names are 400 MB. */
+/* A file of 1 MB whose full names take 400 MB together. */
 static bool long_names(const struct question *q, struct tc_buf *answer)
 {
     struct tc_buf file = {0}, m = {0};
@@ -260,7 +269,7 @@ static bool silent(const struct question *q, struct tc_buf *answer)
     return false;
 }
 
-/* The name of the file leads out of a folder. */
+/* The file's name would lead out of a folder to which files are written. */
 static bool evil_name(const struct question *q, struct tc_buf *answer)
 {
     struct tc_buf file = {0};
@@ -272,7 +281,7 @@ static bool evil_name(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
-/* A field has a JSON name that acts on terminals: U+009B begins a sequence, as ESC [ does. */
+/* A field's JSON name would act on terminals: U+009B begins an escape sequence, as ESC [ does. */
 static bool evil_json(const struct question *q, struct tc_buf *answer)
 {
     struct tc_buf file = {0}, m = {0}, f = {0};
@@ -293,7 +302,7 @@ static bool evil_json(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
-/* An import defines what the file defines. */
+/* A file and its import both define shop.M. */
 static bool conflict(const struct question *q, struct tc_buf *answer)
 {
     struct tc_buf file = {0};
@@ -305,7 +314,7 @@ static bool conflict(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
-/* An import that nobody has is needed. */
+/* The server does not have the import of its file. */
 static bool lacking(const struct question *q, struct tc_buf *answer)
 {
     struct tc_buf file = {0};
@@ -319,7 +328,7 @@ static bool lacking(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
-/* Two files import each other, and a message is within itself: not hostile. */
+/* Two files import each other. The message of each has a field with the type of the other's message. */
 static bool circle(const struct question *q, struct tc_buf *answer)
 {
     struct tc_buf file = {0};
@@ -331,7 +340,7 @@ static bool circle(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
-/* Like the reflection of grpcio in Python: finds only what stands at the top of a file. */
+/* Like the reflection of grpcio in Python: finds services and top-level messages, but not methods. */
 static bool owners(const struct question *q, struct tc_buf *answer)
 {
     struct tc_buf file = {0};
@@ -346,7 +355,7 @@ static bool owners(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
-/* Appends a message with extensions 100 to 65535. */
+/* Appends a message with the extension range 100 to 65535. */
 static void add_extensible(struct tc_buf *file, const char *name)
 {
     struct tc_buf m = {0};
@@ -356,7 +365,7 @@ static void add_extensible(struct tc_buf *file, const char *name)
     tc_buf_fini(&m);
 }
 
-/* Seventy messages may have extensions. Questions about more than 64 get no answer that can be read. */
+/* Seventy messages may have extensions. The server says that the first 64 have none. Later answers cannot be read. */
 static bool extensible(const struct question *q, struct tc_buf *answer)
 {
     struct tc_buf file = {0};
@@ -377,7 +386,7 @@ static bool extensible(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
-/* A message that has 5,000 extensions, says the server. */
+/* The server says that a message has 5,000 extensions. It has the descriptor of none. */
 static bool extended(const struct question *q, struct tc_buf *answer)
 {
     struct tc_buf file = {0}, list = {0}, numbers = {0};
@@ -397,8 +406,8 @@ static bool extended(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
-/* The types are good, but that of the Any shop.extra.Note has a field of a type that nobody has. shop.extra.Card is
- * good, and in a file of the same name. */
+/* All types are good but shop.extra.Note, which an Any may hold: it has a field of a type that no file has.
+ * shop.extra.Card is good. The server has each of the two in a file extra.proto. */
 static bool bad_any(const struct question *q, struct tc_buf *answer)
 {
     struct tc_buf file = {0}, files = {0};
@@ -422,12 +431,12 @@ static bool bad_any(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
-/* The types of the service are good. About the type of an Any the server says nothing. */
+/* The types of the service are good. A request for the type of an Any gets no answer. */
 static bool mute_any(const struct question *q, struct tc_buf *answer)
 {
     bool service = tc_slice_eq_str(q->name, "shop.Orders");
     if (service)
-        tc_wire_append(answer, FILES, tc_buf_slice(&set)); /* both have the files in field 1 */
+        tc_wire_append(answer, FILES, tc_buf_slice(&set)); /* field 1 of set and response: the files */
     else if (q->kind != FILE_CONTAINING_SYMBOL)
         answer_error(answer, TORC_STATUS_NOT_FOUND, "not known here");
     return service || q->kind != FILE_CONTAINING_SYMBOL;
@@ -436,7 +445,7 @@ static bool mute_any(const struct question *q, struct tc_buf *answer)
 static const struct mode {
     const char *name;
     bool (*answer)(const struct question *q, struct tc_buf *answer);
-    int status; /* of the end of v1, where `answer` is NULL */
+    int status; /* with which streams of v1 end */
 } modes[] = {
     {"other", other, TORC_STATUS_OK},
     {"same", same, TORC_STATUS_OK},
@@ -491,13 +500,13 @@ static void on_reflection(torc_server_call *call, void *arg)
     torc_server_call_finish(call, mode->status, mode->status ? "not\x1b[2J for you" : NULL, NULL);
 }
 
-/* Good reflection by v1alpha: all files in answer to a question about a file or a symbol, shop.Orders as the list of
- * services, and an error for the rest. */
+/* Good reflection by v1alpha: answers a request for a file or a symbol with all files, the list of services with
+ * shop.Orders, and other requests with an error. */
 static bool all_files(const struct question *q, struct tc_buf *answer)
 {
     struct tc_buf service = {0}, list = {0};
     if (q->kind == FILE_CONTAINING_SYMBOL || q->kind == FILE_BY_FILENAME) {
-        tc_wire_append(answer, FILES, tc_buf_slice(&set)); /* both have the files in field 1 */
+        tc_wire_append(answer, FILES, tc_buf_slice(&set)); /* field 1 of set and response: the files */
         return true;
     }
     if (q->kind != LIST_SERVICES) {
@@ -548,9 +557,9 @@ static void fail_with_details(torc_server_call *call, struct tc_slice request)
     tc_buf_fini(&status);
 }
 
-/* Get and Load echo the last message, Watch its message three times, Chat each; Fail fails with details. The request's
- * metadata of names that begin with "x-" comes back as headers, and a user agent that is not Torc's alone as
- * x-user-agent. */
+/* Get and Load echo the last message, Watch echoes each message three times, and Chat echoes each message once. Fail
+ * fails with details. Metadata with names that begin with "x-" comes back as response headers. A user agent that does
+ * not begin with "torc-c/" comes back as x-user-agent. */
 static void on_order(torc_server_call *call, void *arg)
 {
     const char *method = strrchr(torc_server_call_method(call), '/') + 1, *name;
@@ -584,7 +593,7 @@ static void on_order(torc_server_call *call, void *arg)
     tc_buf_fini(&last);
 }
 
-/* Registers a mode as the reflection of a version. */
+/* Registers `mode` as the reflection of `version` ("v1", "v1alpha"), on the pool of `o`. */
 static bool add_version(torc_server *server, const char *version, const struct mode *mode,
                         const struct torc_method_options *o, torc_error **error)
 {
@@ -598,7 +607,8 @@ static bool add_version(torc_server *server, const char *version, const struct m
     return added;
 }
 
-/* Registers the reflection of a mode. */
+/* Registers the reflection of the mode `name`. Returns false with an error, or with none if there is no such mode.
+ * Stores in *reflection what the caller frees. */
 static bool add_reflection(torc_server *server, const char *name, torc_reflection **reflection,
                            const struct torc_method_options *o, torc_error **error)
 {
@@ -645,7 +655,7 @@ int main(int argc, char **argv)
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &ends, NULL);
-    /* Room for what torc bench --rps begins while a busy machine runs neither the threads nor the loop. */
+    /* The queue has room for the calls that torc bench --rps starts while a busy machine does not run these threads. */
     torc_pool *pool = torc_pool_new(16, 4096, &error);
     torc_server *server = torc_server_new(NULL, &error);
     for (size_t i = 0; i < TC_ARRAY_LEN(methods); i++) {
