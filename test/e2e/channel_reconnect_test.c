@@ -12,8 +12,8 @@
 
 #define OK_HEADERS ":status: 200\ncontent-type: application/grpc\n"
 #define CALLING_MS 1500
-/* 33 connections follow each other without backoff, then one after about a second of backoff. If the machine stalls, a
- * connection may last for a second, and the count begins again: hence the factor. Without backoff there are
+/* At most 33 connections follow each other without backoff, then one after about a second of backoff. If the machine
+ * stalls, a connection may last for a second, and the count begins again: hence the factor. Without backoff there are
  * hundreds. */
 #define CONNECTIONS_MAX (3 * 36)
 /* The fewest connections to a server that answers. With backoff there would be at most 40 within ANSWERED_MS_MAX. */
