@@ -132,6 +132,8 @@ def test_extensions():
     with server() as address:
         same(calls(address, "shop.Orders/Get", "-d", json.dumps(ranked))[0][0]["response"], ranked)
         same(calls(address, "shop.Orders/Get", "--reflect", "--data-hex", "52060a0161a00603")[0][0]["response"], ranked)
+    with server("half_extended") as address:  # the server has no file for one of two
+        same(calls(address, "shop.Orders/Get", "--reflect", "--data-hex", "a80605")[0][0]["response"], {"[shop.e]": 5})
 
 
 def test_streams():

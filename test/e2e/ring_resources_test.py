@@ -111,6 +111,11 @@ def test_what_cannot_be_shown():
         refused(2, "go together", "-e", "x", "--cluster", "orders")
         write_resources(path, "2", cluster("orders", lb_policy="ROUND_ROBIN"), eds)
         refused(1, "has the LB policy xds_wrr_locality", *given, "orders")
+        write_resources(path, "3", cluster("orders", lb_policy="MAGLEV"), eds)
+        refused(2, 'Cluster "orders" has the LB policy maglev', *given, "orders", "--min", "12")
+        mesh(path, eds, ring_hash_lb_config={"minimum_ring_size": 100, "maximum_ring_size": 900})
+        table = json.loads(run("ring", *given, "orders", "--min", "5000", "-o", "json").stdout)
+        check((table["min"], table["max"]) == (5000, 5000), str(table))
         write_resources(path, "3", cluster("orders", lb_policy="RING_HASH"))
         refused(1, 'no ClusterLoadAssignment "orders"', *given, "orders")
         write_resources(path, "4", cluster("orders", lb_policy="RING_HASH"),

@@ -17,6 +17,9 @@ static int take_sizes(struct ring_opts *o, struct tc_lb_config *lb)
     const struct tc_ring_hash_config *config = TC_CONTAINER_OF(lb, struct tc_ring_hash_config, base);
     const char *policy = lb->factory->name;
     if (lb->factory == &tc_maglev_factory) {
+        if (o->min || o->max || o->cap)
+            return cli_usage(RING_COMMAND, "--min, --max and --cap are for rings; Cluster \"%s\" has the LB policy %s",
+                             o->cluster, policy);
         o->maglev = true;
         o->table_size = o->table_size ? o->table_size : config->table_size;
     } else if (o->maglev) {
@@ -26,7 +29,7 @@ static int take_sizes(struct ring_opts *o, struct tc_lb_config *lb)
         return cli_fail(RING_COMMAND, "Cluster \"%s\" has the LB policy %s, which has no ring", o->cluster, policy);
     } else {
         o->min = o->min ? o->min : config->min_ring_size;
-        o->max = o->max ? o->max : config->max_ring_size;
+        o->max = o->max ? o->max : TC_MAX(config->max_ring_size, o->min);
     }
     return 0;
 }

@@ -345,10 +345,11 @@ static int fetch_extensions(struct reflect *r, struct tc_descriptor_index *files
         rc = fail(r, REFLECT_FAILED, "%.*s has more than %d extensions", (int)TC_MIN(type.len, (size_t)256), type.data,
                   MAX_EXTENSIONS);
     for (size_t i = 0; rc == REFLECT_OK && i < numbers.len; i++)
-        if (!tc_descriptor_index_extension(files, type, numbers.data[i]))
-            rc = fetch_extension(r, files, w, type, numbers.data[i]);
+        if (!tc_descriptor_index_extension(files, type, numbers.data[i]) &&
+            (rc = fetch_extension(r, files, w, type, numbers.data[i])) == REFLECT_NOT_FOUND)
+            rc = REFLECT_OK; /* the server has no file for this one */
     tc_vec_fini(&numbers);
-    return rc == REFLECT_NOT_FOUND ? REFLECT_OK : rc;
+    return rc;
 }
 
 /* Fetches the extensions of the first MAX_EXTENSIBLE messages that the walk has found, without those of

@@ -29,6 +29,8 @@
 enum {
     FILE_BY_FILENAME = 3,
     FILE_CONTAINING_SYMBOL = 4,
+    FILE_CONTAINING_EXTENSION = 5,
+    ALL_EXTENSION_NUMBERS = 6,
     LIST_SERVICES = 7,
     FILES = 4,
     EXTENSION_NUMBERS = 5,
@@ -406,6 +408,29 @@ static bool extended(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
+/* shop.M has the extensions 100 and 101. The server has no file for 100, and shop.e in a file for 101. */
+static bool half_extended(const struct question *q, struct tc_buf *answer)
+{
+    struct tc_buf file = {0};
+    if (q->kind == FILE_CONTAINING_EXTENSION && tc_slice_ends(q->name, tc_slice_str("\x65"))) {
+        begin_file(&file, "ext.proto", "a.proto");
+        tc_wire_append(&file, 7,
+                       tc_slice_str("\x0a\x01"
+                                    "e\x12\x07.shop.M\x18\x65\x20\x01\x28\x05"));
+        answer_file(answer, &file);
+    } else if (q->n == 0) {
+        begin_file(&file, "a.proto", NULL);
+        add_extensible(&file, "M");
+        add_service(&file, ".shop.M");
+        answer_file(answer, &file);
+    } else if (q->kind == ALL_EXTENSION_NUMBERS) {
+        tc_wire_append(answer, EXTENSION_NUMBERS, tc_slice_str("\x10\x64\x10\x65"));
+    } else {
+        answer_error(answer, TORC_STATUS_NOT_FOUND, "no such file");
+    }
+    return true;
+}
+
 /* All types are good but shop.extra.Note, which an Any may hold: it has a field of a type that no file has.
  * shop.extra.Card is good. The server has each of the two in a file extra.proto. */
 static bool bad_any(const struct question *q, struct tc_buf *answer)
@@ -473,6 +498,7 @@ static const struct mode {
     {"overdue", NULL, TORC_STATUS_DEADLINE_EXCEEDED},
     {"broken", NULL, TORC_STATUS_INTERNAL},
     {"extended", extended, TORC_STATUS_OK},
+    {"half_extended", half_extended, TORC_STATUS_OK},
     {"extensible", extensible, TORC_STATUS_OK},
     {"bad_any", bad_any, TORC_STATUS_OK},
     {"mute_any", mute_any, TORC_STATUS_OK},
