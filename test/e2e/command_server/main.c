@@ -412,22 +412,16 @@ static bool extended(const struct question *q, struct tc_buf *answer)
 static bool half_extended(const struct question *q, struct tc_buf *answer)
 {
     struct tc_buf file = {0};
+    if (q->n == 0)
+        return extended(q, answer);
     if (q->kind == FILE_CONTAINING_EXTENSION && tc_slice_ends(q->name, tc_slice_str("\x65"))) {
         begin_file(&file, "ext.proto", "a.proto");
-        tc_wire_append(&file, 7,
-                       tc_slice_str("\x0a\x01"
-                                    "e\x12\x07.shop.M\x18\x65\x20\x01\x28\x05"));
+        tc_wire_append(&file, 7, tc_slice_str("\x0a\x01\x65\x12\x07.shop.M\x18\x65\x20\x01\x28\x05"));
         answer_file(answer, &file);
-    } else if (q->n == 0) {
-        begin_file(&file, "a.proto", NULL);
-        add_extensible(&file, "M");
-        add_service(&file, ".shop.M");
-        answer_file(answer, &file);
-    } else if (q->kind == ALL_EXTENSION_NUMBERS) {
+    } else if (q->kind == ALL_EXTENSION_NUMBERS)
         tc_wire_append(answer, EXTENSION_NUMBERS, tc_slice_str("\x10\x64\x10\x65"));
-    } else {
+    else
         answer_error(answer, TORC_STATUS_NOT_FOUND, "no such file");
-    }
     return true;
 }
 

@@ -630,8 +630,8 @@ static void pauses_without_end(void **state)
     end();
 }
 
-/* Equal entries are one server: a channel has the first entry, whichever authority makes the channel, so that a value of
- * the server is its own also when the channel was made again. */
+/* Equal entries are one server: a channel has the first entry, whichever authority makes the channel, so that a value
+ * of the server is its own also when the channel was made again. */
 static void equal_entries_are_one_server(void **state)
 {
     (void)state;
