@@ -39,9 +39,9 @@
 #define SLOW 1
 #endif
 
-/* Under the thread sanitizer the child of a process with threads must not start any. Under the address sanitizer a
- * child may hang in the allocator: before GCC 14 a fork does not take its locks, and since then a lock may remember a
- * thread of the parent that waited for it. */
+/* The thread sanitizer forbids threads in the child of a process with threads. Under the address sanitizer a child may
+ * hang in the sanitizer's allocator: before GCC 14 a fork does not take the allocator's locks, and since then a lock may
+ * remember a thread of the parent that waited for the lock. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define NO_FORK
 #endif
@@ -138,7 +138,7 @@ static int teardown(void **state)
     (void)state;
     kill(servers, SIGKILL);
     waitpid(servers, NULL, 0);
-    /* A killed process leaves behind the file that it was about to rename. */
+    /* A process that ended inside put_file leaves its temporary file behind. */
     DIR *folder = opendir(at.folder);
     for (const struct dirent *e; folder && (e = readdir(folder));) {
         char *path = tc_asprintf("%s/%s", at.folder, e->d_name);
@@ -163,8 +163,8 @@ static torc_credentials *tls_of_files(void)
     return torc_credentials_tls_files(&f, NULL);
 }
 
-/* Makes one handshake and one call with a token. Returns the call's code, or 1000 and more if Torc refused the channel
- * or the call. */
+/* Makes a channel and one call with a token. Returns the call's status code, or 1000 and more if Torc refused the
+ * channel or the call. */
 static int call_once(torc_runtime *rt, torc_credentials *tls, torc_call_credentials *token)
 {
     struct torc_channel_options co = {TORC_SIZE(torc_channel_options), .credentials = tls};
@@ -182,7 +182,7 @@ static int call_once(torc_runtime *rt, torc_credentials *tls, torc_call_credenti
     return code;
 }
 
-/* Makes handshakes and tokens one after another, half of them through process-wide objects. */
+/* Makes calls until Torc refuses one. Every second call uses credentials that all threads share. */
 static void *stay_busy(void *arg)
 {
     torc_runtime *rt = arg;
@@ -194,7 +194,7 @@ static void *stay_busy(void *arg)
         torc_call_credentials_unref(token);
         torc_credentials_unref(tls);
         if (code >= 1000)
-            return NULL; /* the process is exiting */
+            return NULL; /* as the process exits */
         pthread_testcancel();
     }
 }
@@ -226,7 +226,7 @@ static torc_runtime *start(uint64_t seed, enum torc_runtime_mode mode)
     return own;
 }
 
-/* Most moments are early, when things are done for the first time. */
+/* Most moments are short, to hit what is done for the first time. */
 static void wait_a_moment(void)
 {
     struct timespec ts = {.tv_nsec = (long)tc_rng_below(&rng, MAX_MOMENT_NS >> tc_rng_below(&rng, 8))};
@@ -247,7 +247,7 @@ static void *leave_on_thread(void *arg)
     return NULL;
 }
 
-/* Registered before Torc's first use, so it runs after Torc's handler, in which waiting threads come to their end. */
+/* Registered before Torc's first use, so it runs after Torc's handler, which ends the waits of the threads. */
 static void join_all(void)
 {
     for (int i = 0; i < THREADS; i++)
@@ -322,7 +322,7 @@ static void end_by_fork(uint64_t seed)
     if (child < 0 || wait4(child, &status, 0, &used) != child)
         abort();
     if (WIFSIGNALED(status)) {
-        /* No CPU time: it waited for something that never came. Much: it looped. A little: it got no CPU. */
+        /* No CPU time: the child waited for something that never came. Much: it looped. A little: it got no CPU. */
         fprintf(stderr, "the forked child: signal %d after %ld ms of processor time\n", WTERMSIG(status),
                 (long)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000 +
                     (long)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000);

@@ -1,5 +1,5 @@
 /* grpc.reflection of a server (torc/reflection.h), asked by a channel on the same runtime over a real socket. The
- * server has the descriptors of the stubs mirror.proto and kinds.proto, and files that a test makes by hand. */
+ * server has the descriptors of the stubs mirror.proto and kinds.proto, and those that a test adds. */
 #include <string.h>
 
 #include <torc/protobuf_c.h>
@@ -113,14 +113,14 @@ static const response_t *receive(torc_stream *s)
     return r;
 }
 
-/* Asks for a text and returns the answer, which must repeat the request. */
+/* Sends a request of this kind and returns the answer, which must repeat the request. */
 static const response_t *ask(torc_stream *s, kind_t kind, const char *text)
 {
     char host[] = "here";
     request_t q = GRPC__REFLECTION__V1__SERVER_REFLECTION_REQUEST__INIT;
     q.host = host;
     q.message_request_case = kind;
-    q.file_by_filename = (char *)(uintptr_t)text; /* all members of the union that are asked for here are texts */
+    q.file_by_filename = (char *)(uintptr_t)text; /* each kind that tests pass has a text in the union */
     send_request(s, &q);
     const response_t *r = receive(s);
     assert_string_equal(r->valid_host, "here");
@@ -171,7 +171,7 @@ static void finish(torc_stream *s, int code, const char *text)
     torc_stream_free(s);
 }
 
-/* --- descriptors that no file here has --- */
+/* --- descriptors made by hand --- */
 
 /* Adds a FileDescriptorSet of one file: its name, an import (NULL: none), and an extension x of torc.test.other.Old
  * with this number (0: none). Asserts the result `rc`. */
@@ -366,9 +366,9 @@ static void test_circles(void **state)
     finish(s, TORC_STATUS_OK, "");
 }
 
-/* Far more answers than the connection's windows and the call's buffer take. When these are full the server reads no
- * further requests, so that the client can send no more: a host of 30,000 bytes, which comes back in each answer, fills
- * them early. */
+/* A client that sends many requests before it reads the answers. First all requests fit into the windows, but not all
+ * answers. Then each request has a host of 30,000 bytes, and the client sends until it can send no more: the server
+ * reads no further requests while an answer waits for room. */
 static void test_slow_reader(void **state)
 {
     TC_CASE(RF10);
@@ -405,7 +405,7 @@ static void test_cancelled(void **state)
     (void)state;
     torc_stream *s = stream_open(V1);
     expect_files(ask(s, BY_NAME, "kinds.proto"), "kinds.proto " WELL_KNOWN);
-    torc_stream_free(s); /* the server's end comes with teardown, at the latest */
+    torc_stream_free(s); /* teardown frees the server, and with it its call */
 }
 
 static void test_arguments(void **state)
@@ -453,7 +453,7 @@ static void test_twice_on_a_server(void **state)
     torc_error_free(error);
     torc_reflection_free(first); /* before the server */
     torc_server_free(other);
-    /* Nothing is left behind. */
+    /* A torc_reflection_new that fails leaves no method on the server. */
     const struct torc_handler own = {TORC_SIZE(torc_handler), .stream = on_own};
     other = torc_server_new(&o, NULL);
     assert_int_equal(torc_server_add_method(other, V1ALPHA, &own, NULL), 0);

@@ -1,5 +1,5 @@
-/* Outcomes of RPCs: which layer failed, the error's text, google.rpc.Status details, and the result for which there is
- * no memory. */
+/* Results of RPCs: which layer failed, the error's text, google.rpc.Status details, the explanation, and the result that
+ * stands for one without memory. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,8 +152,8 @@ static void test_details(void **state)
     torc_result_free(r);
 }
 
-/* Trailers that come twice, a length beyond the bytes, and RPCs that succeeded have no details. Bytes that are cut
- * have no more details than fit into what is left. */
+/* There are no details if the trailer comes twice, if its bytes are malformed, or if the RPC succeeded. A detail of bytes
+ * that were cut is shorter than what is left of them. */
 static void test_details_of_nothing(void **state)
 {
     (void)state;
@@ -164,7 +164,7 @@ static void test_details_of_nothing(void **state)
     assert_int_equal(torc_result_code(r), TORC_STATUS_NOT_FOUND);
     assert_int_equal(torc_result_detail(r, 0, NULL, NULL, NULL), TORC_ENOTFOUND);
     torc_result_free(r);
-    r = details_of('5', '1', "\x08\x05\x1a\x00\x1a", 5); /* cut off behind a tag */
+    r = details_of('5', '1', "\x08\x05\x1a\x00\x1a", 5); /* ends after a tag */
     assert_int_equal(torc_result_detail(r, 0, NULL, NULL, NULL), TORC_ENOTFOUND);
     torc_result_free(r);
     for (size_t cut = 0; cut < sizeof(DETAILS) - 1; cut++) {
@@ -195,8 +195,8 @@ static void test_explain(void **state)
     torc_result_free(r);
 }
 
-/* The allocator refuses blocks of the size of a result. While 2,000 results are held the reserve of such blocks is used
- * up, and RPCs end with the result that needs no memory. */
+/* The allocator refuses blocks of the size of a result. 2,000 held results use up the free blocks that Torc kept, and
+ * later RPCs end with the result that needs no memory. */
 static void test_no_memory_for_a_result(void **state)
 {
     (void)state;

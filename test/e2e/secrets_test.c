@@ -1,5 +1,6 @@
-/* Tokens do not outlive their use in Torc's memory. RPCs with tokens of an application, of a file and of a metadata
- * server, some retried and hedged, over TLS; all memory that the client's threads free is searched. */
+/* Tokens do not outlive their use in Torc's memory. The test makes RPCs over TLS, some retried or hedged, with tokens of
+ * an application, of a file and of a metadata server. Meanwhile it searches each block that Torc's code frees or
+ * reallocates on a thread of the client. */
 #include <dirent.h>
 #include <malloc.h>
 #include <stdatomic.h>
@@ -38,7 +39,7 @@ void *__wrap_realloc(void *ptr, size_t size);
 
 static _Atomic(const char *) needle; /* NULL: no search */
 static atomic_size_t given, found;
-static pid_t servers[64]; /* threads that existed before the client's */
+static pid_t servers[64]; /* the servers' threads */
 static size_t n_servers;
 
 static bool is_server(void)
@@ -137,8 +138,8 @@ static void call(torc_channel *ch, const char *method, const char *request, torc
     torc_result_free(r);
 }
 
-/* Makes RPCs on a runtime from its start to its end. Asserts that no block that was freed meanwhile had the secret in
- * it; the servers' threads are not searched. */
+/* Makes a runtime and RPCs, and frees the runtime. Asserts that no block that was freed meanwhile had the secret in it.
+ * Gives back both credentials. `config`: the service config, or NULL. */
 static void use(const char *secret, torc_credentials *channel_creds, torc_call_credentials *own, const char *config)
 {
     needle = secret;
@@ -186,7 +187,7 @@ static void an_applications_tokens(void **state)
     (void)state;
     for (size_t i = 0; i < TC_ARRAY_LEN(configs); i++)
         use(TOKEN, channel_creds(), torc_call_credentials_plugin("mine", on_ask, NULL, NULL, NULL), configs[i]);
-    /* In base64, as on the wire. */
+    /* x-more-bin is in base64 on the wire. */
     struct tc_buf encoded = {0};
     tc_base64_encode(&encoded, TOKEN, strlen(TOKEN), false);
     use(tc_buf_cstr(&encoded), channel_creds(), torc_call_credentials_plugin("mine", on_ask, NULL, &encoded, NULL),

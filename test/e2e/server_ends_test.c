@@ -1,5 +1,5 @@
-/* Servers (torc/server.h) on two runtimes of which one ends, and what both together hold, asked by channels of further
- * runtimes over real sockets. */
+/* Servers (torc/server.h) on two runtimes, one of which ends, and the limit of unsent bytes that both share. The channels
+ * are on runtimes of their own and use real sockets. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -17,8 +17,8 @@ static torc_server *server;
 static char *bound;
 static atomic_int begun, goes_on, done, ended;
 
-/* Counts the calls. The first one ends a while after the test has let it go on, later than a torc_server_free that does
- * not wait for it; the others end at once. */
+/* Counts the calls. The first one waits for `goes_on`, and then long enough for a torc_server_free that does not wait to
+ * return first. */
 static void on_slow(torc_server_call *call, const torc_message *request, void *arg)
 {
     (void)request, (void)arg;
@@ -80,11 +80,12 @@ static void *free_runtime(void *rt)
     return NULL;
 }
 
-/* While another thread frees a runtime of the server, its handler still runs: torc_server_free waits for it. */
+/* A handler runs on a runtime of the server while another thread frees that runtime: torc_server_free waits for the
+ * handler. */
 static void test_free_beside_the_end_of_a_runtime(void **state)
 {
     (void)state;
-    for (int at = 0; at < 2; at++) { /* the first connection is the home's */
+    for (int at = 0; at < 2; at++) { /* `home` gets the first connection */
         torc_runtime *clients[2];    /* each with a connection of its own */
         torc_channel *ch[2];
         torc_stream *s;
@@ -140,7 +141,8 @@ static int descriptors_for_listening(void)
     return need;
 }
 
-/* The server listens with a socket for each runtime that has not ended: connections to any other would be reset. */
+/* The server listens with a socket for each runtime that has not ended: connections to the socket of an ended runtime
+ * would be reset. */
 static void test_reuse_port_after_an_end(void **state)
 {
     (void)state;
@@ -152,7 +154,7 @@ static void test_reuse_port_after_an_end(void **state)
     server_end();
 }
 
-/* Bytes that wait count for all runtimes together: one may hold more than its even part. */
+/* unsent_bytes limits the runtimes together: one may hold more than its half. */
 static void test_unsent_bytes(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
-/* Servers that end at moments of chance while threads answer their calls: by a stop, by being freed, by the end of the
- * runtime. Clients cancel, run out of time and do not read. Whatever happens, each RPC ends, each call can be finished
- * once, and the release of its events comes once. The arguments are freed there, so that a sanitizer sees an event that
- * comes later. TORC_THREAD_ROUNDS: how many servers (100 by default); ten times as many stop while a service is
- * added to them. */
+/* Servers that end at random moments while threads answer their calls: the server is stopped or freed, or its runtime is
+ * freed. Some clients cancel, run out of time or do not read. Each RPC must end, and the events of each call must be
+ * released once. The release frees the events' argument, so that a sanitizer sees an event that comes later.
+ *
+ * TORC_THREAD_ROUNDS: how many servers (100 by default). Ten times as many are stopped while a service is added. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -268,7 +268,7 @@ static void *add_health(void *arg)
     return torc_health_new(arg, NULL);
 }
 
-/* A service that comes while the server stops is told of the stop, or is refused. */
+/* A service that is added while the server stops hears of the stop, or is refused. */
 static void test_service_while_server_stops(void **state)
 {
     (void)state;
