@@ -40,8 +40,8 @@
 #endif
 
 /* The thread sanitizer forbids threads in the child of a process with threads. Under the address sanitizer a child may
- * hang in the sanitizer's allocator: before GCC 14 a fork does not take the allocator's locks, and since then a lock may
- * remember a thread of the parent that waited for the lock. */
+ * hang in the sanitizer's allocator: before GCC 14 a fork does not take the allocator's locks, and since then a lock
+ * may remember a thread of the parent that waited for the lock. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define NO_FORK
 #endif

@@ -1,5 +1,5 @@
-/* Results of RPCs: which layer failed, the error's text, google.rpc.Status details, the explanation, and the result that
- * stands for one without memory. */
+/* Results of RPCs: which layer failed, the error's text, google.rpc.Status details, the explanation, and the result
+ * that stands for one without memory. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,8 +152,8 @@ static void test_details(void **state)
     torc_result_free(r);
 }
 
-/* There are no details if the trailer comes twice, if its bytes are malformed, or if the RPC succeeded. A detail of bytes
- * that were cut is shorter than what is left of them. */
+/* There are no details if the trailer comes twice, if its bytes are malformed, or if the RPC succeeded. A detail of
+ * bytes that were cut is shorter than what is left of them. */
 static void test_details_of_nothing(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Tokens do not outlive their use in Torc's memory. The test makes RPCs over TLS, some retried or hedged, with tokens of
- * an application, of a file and of a metadata server. Meanwhile it searches each block that Torc's code frees or
+/* Tokens do not outlive their use in Torc's memory. The test makes RPCs over TLS, some retried or hedged, with tokens
+ * of an application, of a file and of a metadata server. Meanwhile it searches each block that Torc's code frees or
  * reallocates on a thread of the client. */
 #include <dirent.h>
 #include <malloc.h>

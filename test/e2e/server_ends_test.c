@@ -1,5 +1,5 @@
-/* Servers (torc/server.h) on two runtimes, one of which ends, and the limit of unsent bytes that both share. The channels
- * are on runtimes of their own and use real sockets. */
+/* Servers (torc/server.h) on two runtimes, one of which ends, and the limit of unsent bytes that both share. The
+ * channels are on runtimes of their own and use real sockets. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -17,8 +17,8 @@ static torc_server *server;
 static char *bound;
 static atomic_int begun, goes_on, done, ended;
 
-/* Counts the calls. The first one waits for `goes_on`, and then long enough for a torc_server_free that does not wait to
- * return first. */
+/* Counts the calls. The first one waits for `goes_on`, and then long enough for a torc_server_free that does not wait
+ * to return first. */
 static void on_slow(torc_server_call *call, const torc_message *request, void *arg)
 {
     (void)request, (void)arg;

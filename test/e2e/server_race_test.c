@@ -1,6 +1,6 @@
-/* Servers that end at random moments while threads answer their calls: the server is stopped or freed, or its runtime is
- * freed. Some clients cancel, run out of time or do not read. Each RPC must end, and the events of each call must be
- * released once. The release frees the events' argument, so that a sanitizer sees an event that comes later.
+/* Servers that end at random moments while threads answer their calls: the server is stopped or freed, or its runtime
+ * is freed. Some RPCs are cancelled, run out of time or are not read. Each RPC must end, and the events of each call
+ * must be released once. The release frees the events' argument, so that a sanitizer sees an event that comes later.
  *
  * TORC_THREAD_ROUNDS: how many servers (100 by default). Ten times as many are stopped while a service is added. */
 #include <pthread.h>

@@ -1,14 +1,14 @@
 /* A rolling restart: ten servers are stopped gracefully and started again, one after the other, while a client makes
  * 2,000 RPCs a second through round_robin over all of them. No RPC fails.
  *
- * The test's thread keeps the pace, and takes the steps of the restart:
+ * The test's thread makes the RPCs, and restarts server i:
  *
- *   QUIET ---> stops server i ---> STOPPING ---> stopped: frees it, starts another on its port ---> STARTED
- *     ^                                                                                                |
- *     +------------------------- the client's RPCs reach it again -------------------------------------+
+ *   1. waits until server i and the server before it have each served 20 RPCs since their start
+ *   2. starts the stop of server i
+ *   3. when server i has stopped, frees it and starts another on its port
  *
  * Every second RPC of a server is answered 50 ms later, so that stops find RPCs that run.
- * TORC_ROLLING_ROUNDS: how often all are restarted (once by default). */
+ * TORC_ROLLING_ROUNDS: how often each server is restarted (once by default). */
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -128,7 +128,8 @@ static torc_channel *channel_open(void)
     return ch;
 }
 
-/* Makes the RPCs that are due, and answers what `later` has that is due. Returns how many RPCs were made in all. */
+/* Makes the RPCs that are due, answers the calls in `later` that are due, and waits a millisecond. Returns how many
+ * RPCs were made in all. */
 static unsigned keep_pace(torc_channel *ch, uint64_t since_ns, unsigned made)
 {
     uint64_t due = (tc_system_clock.monotonic_ns(NULL) - since_ns) * CALLS_PER_S / TC_NS_PER_S;

@@ -1,5 +1,5 @@
-/* Servers on several runtimes: how connections spread, limits and health over all of them, stops and ends, also at
- * moments of chance. TORC_THREAD_ROUNDS: how many servers end so (40 by default). */
+/* Servers on several runtimes: how connections spread, limits and health over all runtimes, stops and ends, also at
+ * random moments. TORC_THREAD_ROUNDS: how many servers end at random moments (40 by default). */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -23,7 +23,7 @@ static torc_server *server;
 static char *bound;
 static atomic_int releases, stopped;
 
-/* A client with a connection of its own: the runtime is driven by its calls. */
+/* A client with a connection and a runtime of its own. The runtime turns only inside the client's functions. */
 struct client {
     torc_runtime *rt;
     torc_channel *ch;
@@ -31,7 +31,7 @@ struct client {
 };
 static struct client clients[CLIENTS];
 
-/* Calls that wait for the test. */
+/* Calls of a.B/Hold that the test has not finished. */
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
@@ -43,7 +43,7 @@ static struct {
 
 static pthread_t threads[RUNTIMES]; /* of rts[i] */
 
-/* Answers with the number of the runtime on whose thread the handler is called. */
+/* Answers with the index in `rts` of the runtime on whose thread the handler is called. */
 static void on_where(torc_server_call *call, const torc_message *request, void *arg)
 {
     (void)request, (void)arg;
@@ -188,7 +188,7 @@ static void client_make(struct client *c)
     assert_non_null(c->ch);
 }
 
-/* Returns the runtime that has the client's connection, or -1 if the RPC fails. */
+/* Returns the index of the runtime that has the client's connection, or -1 if the RPC fails. */
 static int client_where(struct client *c)
 {
     if (!c->ch)
@@ -299,7 +299,7 @@ static void test_reuse_port(void **state)
     assert_null(again);
 }
 
-/* A Unix socket is one socket in this mode, too. */
+/* Runtimes share the socket of a Unix address also with TORC_LISTEN_REUSE_PORT, so connections spread evenly. */
 static void test_unix(void **state)
 {
     (void)state;
@@ -350,7 +350,7 @@ static void test_limits(void **state)
     client_expect_end(&clients[2], TORC_STATUS_OK);
 }
 
-/* A reply above a runtime's even part of unsent_bytes leaves while all runtimes together are below the limit. */
+/* A reply above a runtime's even part of unsent_bytes is sent while all runtimes together are below the limit. */
 static void test_a_large_reply(void **state)
 {
     (void)state;
@@ -369,7 +369,8 @@ static void test_a_large_reply(void **state)
     free(zeros);
 }
 
-/* Fewer connections than runtimes: all of them serve. One too many is closed, as long as none of them gives way. */
+/* max_connections is below the number of runtimes: that many connections are served. A further one is closed, since
+ * each of them has an RPC. */
 static void test_max_connections(void **state)
 {
     (void)state;
@@ -540,7 +541,7 @@ static void test_too_many(void **state)
     torc_error_free(error);
 }
 
-/* --- ends at moments of chance --- */
+/* --- ends at random moments --- */
 
 static unsigned seed;
 
@@ -570,7 +571,7 @@ static void end_somehow(void)
     bool stops = chance(2);
     if (stops)
         assert_int_equal(pthread_create(&stopper, NULL, stop_soon, server), 0);
-    if (how < RUNTIMES) { /* a runtime ends first */
+    if (how < RUNTIMES) { /* a runtime ends before the server is freed */
         assert_int_equal(torc_runtime_free(rts[how]), 0);
         rts[how] = NULL;
     }

@@ -1,5 +1,5 @@
-/* Servers of the public API (torc/server.h), asked by channels: both kinds of handlers, answers from the loop and from
- * other threads, waits, back-pressure, events, deadlines, compression, ends. */
+/* Servers of the public API (torc/server.h), called through a channel on another runtime: both kinds of handlers,
+ * answers from the loop and from other threads, waits, back-pressure, events, deadlines, compression, ends. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -458,7 +458,8 @@ static void test_cancelled_by_the_client(void **state)
     assert_int_equal(cancels, 1);
 }
 
-/* The deadline ends the RPC on both sides, that of the server later: it counts from the request's arrival. */
+/* The deadline ends the RPC on both sides. The server's deadline is later, since it counts from the request's
+ * arrival. */
 static void test_deadline(void **state)
 {
     (void)state;
@@ -532,6 +533,7 @@ static void test_stop_waits(void **state)
     assert_int_equal(torc_server_stop(server, 0), 0); /* has stopped already */
 }
 
+/* The grace is 20 ms, or 0 if the test has a state (test_no_grace). */
 static void test_grace_ends(void **state)
 {
     (void)state;
@@ -596,7 +598,7 @@ static void test_handles_outlive_the_server(void **state)
     assert_int_equal(releases, 2);
 }
 
-/* The runtime ends before its server and the server's calls. */
+/* The runtime is freed before its server and the server's calls. */
 static void test_runtime_ends(void **state)
 {
     (void)state;
