@@ -458,8 +458,7 @@ static void test_cancelled_by_the_client(void **state)
     assert_int_equal(cancels, 1);
 }
 
-/* The deadline ends the RPC on both sides. The server's deadline is later, since it counts from the request's
- * arrival. */
+/* The deadline ends the RPC on both sides. The server's is later, since it counts from the request's arrival. */
 static void test_deadline(void **state)
 {
     (void)state;
@@ -533,14 +532,13 @@ static void test_stop_waits(void **state)
     assert_int_equal(torc_server_stop(server, 0), 0); /* has stopped already */
 }
 
-/* The grace is 20 ms, or 0 if the test has a state (test_no_grace). */
 static void test_grace_ends(void **state)
 {
     (void)state;
     const torc_message *m;
     torc_stream *s = torc_stream_open(ch, "a.B/Chat", NULL, NULL);
     torc_server_call *call = next_call(NULL);
-    assert_int_equal(torc_server_stop(server, *state ? 0 : 20), 0);
+    assert_int_equal(torc_server_stop(server, *state ? 0 : 20), 0); /* only test_no_grace has a state */
     assert_int_equal(torc_server_call_receive(call, -1, &m), TORC_ECANCELED);
     assert_int_equal(torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL), TORC_ECANCELED);
     expect_end(s, TORC_STATUS_UNAVAILABLE);

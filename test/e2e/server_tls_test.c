@@ -1,6 +1,6 @@
 /* Servers with TLS: each address has its credentials, the client's certificate reaches the handler and the
- * application's own check, files are reloaded, handshakes make room, and neither side takes credentials that are the
- * other's. */
+ * application's own check, files are reloaded, a new connection can take the place of a handshake, and neither side
+ * accepts credentials for the other. */
 #include <netinet/in.h>
 #include <openssl/x509.h>
 #include <pthread.h>
@@ -112,7 +112,8 @@ static torc_credentials *texts(const struct kit_cert *clients, int64_t how)
     return c;
 }
 
-/* Makes one RPC on a connection of its own. The caller frees the result. */
+/* Makes one RPC on a connection of its own. trusted NULL: without TLS; own NULL: without a client certificate. The
+ * caller frees the result. */
 static torc_result *ask(const char *address, const struct kit_cert *trusted, const struct kit_cert *own)
 {
     struct torc_tls_options t = {TORC_SIZE(torc_tls_options), .roots_pem = trusted ? trusted->cert_pem : NULL};
@@ -169,7 +170,7 @@ static void test_each_address_has_its_own(void **state)
     expect(optional, &root, NULL, "1 - 0");
     expect(optional, &root, &nobody, NULL);
     expect(optional, &root, &client, CLIENT);
-    expect(optional, &root, &twice, "1 - 2 1:spiffe://x/y"); /* an empty URI counts: there are two */
+    expect(optional, &root, &twice, "1 - 2 1:spiffe://x/y"); /* no SPIFFE id: the empty URI makes two URIs */
     torc_free(plain);
     torc_free(tls);
     torc_free(required);
@@ -185,7 +186,7 @@ struct hook {
     int asked, released;
     torc_tls_peer *pending;
     const struct kit_cert *expected; /* NULL: the client shows none */
-    sem_t changed;                   /* after each question, and the release */
+    sem_t changed;                   /* posted after each question and at the release */
 };
 
 static void look_at(const torc_tls_peer *peer, const struct hook *h)
@@ -255,7 +256,8 @@ static void on_line(enum torc_log_level level, const char *module, const char *m
         snprintf(last_line, sizeof(last_line), "%s", message);
 }
 
-/* Makes a server for one test, and takes over the credentials. Returns the address; the test frees both. */
+/* Makes a server and takes ownership of the credentials. Returns the address; the test frees the server and the
+ * address. */
 static char *server_with(torc_server **s, torc_credentials *c, int64_t handshake_timeout_ms, int64_t max_connections)
 {
     struct torc_handler who = {TORC_SIZE(torc_handler), .unary = on_who};
@@ -316,7 +318,7 @@ static void test_files_are_reloaded(void **state)
     expect(address, &other_root, &client, NULL);
     expect(address, &other_root, &nobody, "1 spiffe://x/y 2 1:spiffe://x/y");
     torc_free(address);
-    /* A hook of credentials from files. */
+    /* Credentials from files can have a hook. */
     put("ca", root.cert_pem);
     struct hook h = {.how = REFUSE, .expected = &client};
     sem_init(&h.changed, 0, 0);
@@ -352,7 +354,7 @@ static void test_a_hook_sees_each_client(void **state)
     assert_int_equal(h.asked, 3);
     while (torc_server_count(s, TORC_SERVER_FAILED_HANDSHAKES) != 2)
         sched_yield();
-    torc_server_free(s); /* the loop is done with the connections */
+    torc_server_free(s); /* waits for the loop, so that the line is logged */
     assert_non_null(strstr(last_line, "the application's check refused the client: not on the list"));
     assert_int_equal(torc_log_set_levels("none"), 0);
     torc_log_set_sink(NULL, NULL);
@@ -387,8 +389,8 @@ static void test_a_hook_answers_later(void **state)
     torc_free(address);
 }
 
-/* A client that the hook does not answer about loses its connection, and an answer after that, or after the server's
- * end, changes nothing. */
+/* While the hook has not answered, the handshake times out or the server is freed, and the connection closes. An answer
+ * after that changes nothing. */
 static void test_a_hook_that_does_not_answer(void **state)
 {
     (void)state;
@@ -419,7 +421,7 @@ static void test_a_hook_that_does_not_answer(void **state)
             torc_server_free(s);
             assert_non_null(strstr(last_line, "timed out after 200 ms, waiting for the application's check"));
         }
-        assert_int_equal(h.released, 0); /* the application may still use it: it has a peer */
+        assert_int_equal(h.released, 0); /* the application still holds the peer */
         pthread_create(&thread, NULL, accept_later, &h);
         sem_post(&h.changed);
         pthread_join(thread, NULL);
@@ -442,7 +444,8 @@ static int connect_to(const char *address)
     return fd;
 }
 
-/* Of two clients that say nothing the first makes room for the second: its handshake has failed. */
+/* Two clients say nothing to a server of at most one connection. The second takes the place of the first, whose
+ * handshake counts as failed. */
 static void test_a_handshake_makes_room(void **state)
 {
     (void)state;
@@ -463,7 +466,8 @@ static void test_a_handshake_makes_room(void **state)
     torc_free(address);
 }
 
-/* The first client's handshake fails in the turn in which the second one takes its place: one handshake has failed. */
+/* The first client's handshake fails in the turn in which the second client takes its place. It counts as failed once.
+ */
 static void test_a_handshake_fails_as_it_makes_room(void **state)
 {
     (void)state;
