@@ -1,17 +1,17 @@
 /* torc simulate against reality: ring_hash, maglev, ring_hash with bounded loads and weighted_round_robin, each with 40
  * clients, 40 backends and at least 100,000 RPCs over sockets.
  *
- * The mesh is one YAML text, which `torc simulate --resources` reads from a file and the clients from a control plane.
- * A client is a channel on a runtime of its own: connections and ADS streams are not shared. Backends are servers of
- * the public API, which record their load with each RPC. `torc simulate --calls` says which client begins an RPC with
- * which key, and when. The test makes these RPCs in the same order, on a clock that only the RPCs move: each RPC
- * begins, and is answered after its time of service, when everything before it has happened, however slow the machine
- * is. Where an RPC goes the clients decide.
+ * The cluster and its endpoints are one YAML text. `torc simulate --resources` reads it from a file, the clients get it
+ * from a control plane. A client is a channel on a runtime of its own: connections and ADS streams are not shared.
+ * Backends are servers of the public API, which record their load with each RPC.
  *
- * So hashing leaves nothing to chance, and every backend must get exactly as many RPCs as torc simulate says. Two
- * things are left to chance: with bounded loads, the order of events of one client in one microsecond; and where the
- * schedule of each client's weighted_round_robin begins. There a backend's RPCs may differ by 5 %, and differ by less
- * than 1 %.
+ * `torc simulate --calls` says which client begins an RPC with which key, and when. The test begins the RPCs, and
+ * answers them after their time of service, in the order of these times. It waits until each event has happened before
+ * it causes the next one, so the speed of the machine does not matter. The clients decide where an RPC goes.
+ *
+ * With hashing every backend must get exactly as many RPCs as torc simulate says. Two things are left to chance: with
+ * bounded loads, the order of one client's events in one microsecond; and where the schedule of each client's
+ * weighted_round_robin begins. There a backend's RPCs may differ by 5 %; differences seen are below 1 %.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,24 +28,24 @@
 #include "support/kits/mesh.h"
 #include "support/net/port.h"
 
-/* A backend takes SERVICE_MS for an RPC, and the slow half of them SLOWNESS times as long where an example says so. One
- * dies at DEATH_MS where an example says so. */
+/* A backend takes SERVICE_MS for an RPC. In an example with `slow`, every second backend takes SLOWNESS times as long.
+ * In an example with `dies`, backend DYING dies at DEATH_MS. */
 enum { CLIENTS = 40, BACKENDS = 40, SERVICE_MS = 100, SLOWNESS = 3, DYING = 17, DEATH_MS = 1250, LEAST_CALLS = 100000 };
 enum { DESCRIPTORS = 6000, WARM_UP_CALLS = 80 };
 
 struct backend {
     torc_server *server;
     char address[32];
-    int port_fd; /* keeps the port of a backend that is dead */
+    int port_fd; /* holds the port, also while nobody listens there */
     uint64_t calls, simulated;
-    uint64_t ended, busy; /* the load that it reports: RPCs that it answered, and their times of service */
+    uint64_t ended, busy; /* the load that it reports: RPCs that it answered; the sum of their times, in SERVICE_MS */
     bool slow;
 };
 
 struct client {
     torc_runtime *runtime;
     torc_channel *channel;
-    unsigned answered; /* RPCs that were answered and that have not ended here */
+    unsigned answered; /* RPCs that backends have answered and the client has not seen end */
 };
 
 struct call {
@@ -54,18 +54,18 @@ struct call {
     unsigned key;
     struct backend *backend;
     torc_server_call *served;
-    bool arrived, answered, done; /* by its backend; at its client */
+    bool arrived, answered, done; /* at the backend; by the backend; at the client */
     int code;
 };
 
 struct calls {
     TC_VEC(struct call *) at;
-    size_t first; /* the first that has not ended */
+    size_t first; /* index of the first call that end_until has not ended */
 };
 
 struct example {
     const char *cluster;  /* fields of the Cluster */
-    const char *simulate; /* options */
+    const char *simulate; /* options of torc simulate */
     bool slow, dies, exact;
 };
 
@@ -99,7 +99,7 @@ static void on_result(const torc_result *result, void *arg)
         fail_msg("no backend has the RPC: %s", torc_result_text(result));
 }
 
-/* Turns the client, then the backends. */
+/* Turns the client, then the backends. Waits for the client, at most a millisecond, if neither had work. */
 static void turn(const struct client *c)
 {
     int turned = torc_runtime_poll(c->runtime, 0);
@@ -108,7 +108,7 @@ static void turn(const struct client *c)
         torc_runtime_poll(c->runtime, 1);
 }
 
-/* Begins the RPC, once those that were answered have ended, and waits until a backend has it. */
+/* Waits until the client has seen the end of its answered RPCs, begins the RPC, and waits until a backend has it. */
 static void call_begin(struct call *call)
 {
     char key[32];
@@ -124,7 +124,7 @@ static void call_begin(struct call *call)
         turn(call->client);
 }
 
-/* Answers the RPC. An RPC that is done already lost its backend. */
+/* Answers the RPC. If the RPC is done already, its backend has died. */
 static void call_end(struct call *call)
 {
     struct backend *b = call->backend;
@@ -146,7 +146,8 @@ static uint64_t call_end_us(const struct call *call)
 
 /* --- the run --- */
 
-/* Ends the calls whose time has come at this moment. under_way: those of fast and of slow backends. */
+/* Ends the calls whose time of service is over at until_us, in that order. under_way: calls of fast backends, and of
+ * slow ones, each in the order of their ends. */
 static void end_until(struct calls under_way[2], uint64_t until_us)
 {
     for (;;) {
@@ -207,7 +208,8 @@ static uint64_t replay(const struct example *e, struct call *calls, size_t n)
     return failed;
 }
 
-/* Makes RPCs until the client gives slow backends about a quarter of them or less: it has the weights of all. */
+/* Makes RPCs until slow backends get about a quarter of them or less: the client then has the weights of all backends.
+ */
 static void warm_up(struct client *c)
 {
     unsigned to_slow;
@@ -226,7 +228,7 @@ static void warm_up(struct client *c)
 
 /* --- torc simulate --- */
 
-/* Reads a line of -o csv: the calls of a backend. */
+/* Reads a line of `torc simulate -o csv`, which may hold the number of a backend's calls. */
 static void read_backend(const char *line)
 {
     for (int i = 0; i < BACKENDS; i++) {
@@ -261,7 +263,7 @@ static void simulate(const struct example *e)
     tc_buf_fini(&command);
 }
 
-/* Reads what --calls wrote. The caller frees the calls. */
+/* Reads what --calls wrote. The caller frees the calls with tc_free. */
 static struct call *read_calls(size_t *n)
 {
     TC_VEC(struct call) calls = {0};
@@ -302,7 +304,7 @@ static void start_backend(struct backend *b)
     assert_int_equal(torc_server_start(b->server, NULL), 0);
 }
 
-/* Gives the mesh to the control plane, and to torc simulate. */
+/* Gives the cluster and its endpoints to the control plane and to torc simulate. */
 static void put_mesh(const char *cluster)
 {
     struct tc_buf text = {0};

@@ -1,5 +1,5 @@
 /* Streams for threads that wait: time limits, several senders, and streams that one thread finishes or frees while
- * another uses them. Each in a runtime with a thread and in one that the waiting threads drive. */
+ * another uses them. Each test runs on a runtime with a thread, and on one that the waiting threads drive. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -182,7 +182,7 @@ static void test_two_senders_and_a_receiver(void **state)
     torc_stream_free(s);
 }
 
-/* One sender ends the stream while another sends: the other is refused, and neither waits for ever. */
+/* One thread sends the last message while another sends: the other is refused, and neither waits for ever. */
 static void test_a_last_message_beside_another_sender(void **state)
 {
     (void)state;
@@ -194,7 +194,7 @@ static void test_a_last_message_beside_another_sender(void **state)
             expect_message(s, "message");
         const torc_message *m;
         int n = round, rc;
-        /* The other sender may take every turn, until the windows are full: then one must receive. */
+        /* The other sender may take all the room until the windows are full. Then this thread must receive. */
         for (; (rc = torc_stream_send(s, "message", 7, TORC_SEND_LAST, 100)) == TORC_ETIMEDOUT; n++)
             expect_message(s, "message");
         assert_int_equal(rc, 0);
@@ -305,7 +305,7 @@ static void *receive_nothing(void *arg)
     return NULL;
 }
 
-/* Sends until the stream is half-closed: the server does not read, so that this waits for room soon. */
+/* Sends until the stream is half-closed. The server does not read, so the thread soon waits for room. */
 static void *send_without_end(void *arg)
 {
     static const char message[65536];
@@ -347,7 +347,8 @@ static void test_finish_ends_other_waits(void **state)
     torc_stream_free(s);
 }
 
-/* A receiver that drives the loop is woken by a thread that finishes the stream, at any moment of its turn. */
+/* A thread finishes the stream while another waits for a message. The receiver, which may drive the loop, is woken at
+ * whatever moment of its turn that is. */
 static void test_finish_while_a_receiver_drives(void **state)
 {
     (void)state;
@@ -367,7 +368,7 @@ static void test_finish_while_a_receiver_drives(void **state)
     }
 }
 
-/* Each message is compressed or not for itself; the echo comes back whole in any case. */
+/* Flags compress each message or not. The echo comes back whole either way. */
 static void test_compression_of_a_message(void **state)
 {
     (void)state;
@@ -439,7 +440,7 @@ static void test_results_outlive_the_runtime(void **state)
     assert_int_equal(torc_result_code(again), TORC_STATUS_OK);
     torc_result_free(again);
     torc_result_free(failed);
-    /* The stream's handle stays good, too. */
+    /* The stream's handle stays valid, too. */
     assert_int_equal(torc_stream_send(s, "x", 1, 0, -1), TORC_ECLOSED);
     assert_true(torc_stream_receive(s, -1, &m) >= 0);
     expect_code(s, TORC_STATUS_CANCELLED);
