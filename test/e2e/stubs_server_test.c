@@ -1,4 +1,4 @@
-/* Generated code of both sides (test/stubs/mirror.proto): a torc_server with typed handlers, asked by typed calls. All
+/* Generated code of both sides (test/stubs/mirror.proto): a torc_server with typed handlers, and typed calls to it. All
  * four kinds of methods, malformed requests, responses that cannot be packed, failures with details, handlers that are
  * missing, and what is refused. */
 #include <pthread.h>
@@ -94,7 +94,7 @@ static void *both_thread(void *arg)
         assert_int_equal(torc__test__mirror__mirror__both__reply(call, &reply, 0, 60000), 0);
     }
     parse_errors += rc == TORC_EPARSE;
-    torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL); /* after a malformed message it fails all the same */
+    torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL); /* after a malformed message the RPC fails anyway */
     return NULL;
 }
 
@@ -293,7 +293,7 @@ static void test_bad_reply(void **state)
 
 enum { OTHER_REPLY, OTHER_RESPONSE, OTHER_NEXT, OTHER_REQUEST, NOT_PACKED, NOT_GIVEN };
 
-/* A handler of Both that misuses its call as *arg says. */
+/* A handler of Both that misuses its call in one of the ways above, *arg. */
 static void misuse(torc_server_call *call, void *arg)
 {
     int way = *(const int *)arg;
@@ -491,7 +491,8 @@ static void failing_at_length(torc_server_call *call, const Kinds *request, void
     free(text);
 }
 
-/* Details that are too large for the client, and for HTTP/2: the RPC ends, and the next one has its own. */
+/* Details that are larger than the client accepts, or than the server sends (1 MiB), end the RPC with INTERNAL. The
+ * next RPC gets its details. */
 static void test_details_too_large(void **state)
 {
     (void)state;

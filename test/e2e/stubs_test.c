@@ -1,5 +1,5 @@
 /* Generated code (test/stubs/mirror.proto) against an echo server: all four kinds of methods, malformed bytes, and what
- * is refused. Each in a runtime with a thread and in one that the waiting threads drive. */
+ * is refused. Each test runs on a runtime with a thread, and on one that the waiting threads drive. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -39,7 +39,8 @@ static int teardown(void **state)
     return kit_backends_close(kit, rt, ch);
 }
 
-/* Methods of this test, whose answers are text and not messages. */
+/* torc.test.Backend/Count as a unary and as a server streaming method. It answers with text, which is malformed as a
+ * message. */
 static const struct torc_protobuf_c_method count_once = {sizeof(struct torc_protobuf_c_method),
                                                          torc_stub_v1,
                                                          "/torc.test.Backend/Count",
@@ -120,7 +121,7 @@ static void test_async(void **state)
     assert_int_equal(got, 9);
 }
 
-/* The packed bytes end with the stub's function, so the RPC copies them even with lend_request. */
+/* The packed bytes live only until the stub's function returns, so the RPC copies them even with lend_request. */
 static void test_async_with_a_lent_request(void **state)
 {
     (void)state;
@@ -207,7 +208,7 @@ static void test_stream_of_another_method(void **state)
     s = torc__test__mirror__mirror__both__open(ch, NULL, NULL);
     assert_int_equal(torc__test__mirror__mirror__each__receive(s, -1, &reply), TORC_EINVAL);
     is_refused(s, "a function of /torc.test.mirror.Mirror/Each was given a stream of /torc.test.mirror.Mirror/Both");
-    s = torc_stream_open(ch, "torc.test.mirror.Mirror/Both", NULL, NULL); /* no function has seen it */
+    s = torc_stream_open(ch, "torc.test.mirror.Mirror/Both", NULL, NULL); /* no typed function knows it */
     assert_null(torc__test__mirror__mirror__each__message(s, (const torc_message *)"any"));
     is_refused(s, "a function of /torc.test.mirror.Mirror/Each was given a stream of /torc.test.mirror.Mirror/Both");
 }
@@ -266,8 +267,8 @@ static void on_done(torc_stream *stream, const torc_result *result, void *arg)
 
 static const struct torc_stream_events events = {.size = sizeof(events), .on_message = on_message, .on_done = on_done};
 
-/* Makes other RPCs until the stream has ended: they drive the loop where no thread does. torc_stream_finish would drop
- * the stream's messages. */
+/* Asks for the first message, makes other RPCs until the stream has ended, and closes it. The RPCs drive the loop where
+ * no thread does; torc_stream_finish would drop the stream's messages. */
 static void wait_for_the_end(torc_stream *s, struct heard *h)
 {
     assert_non_null(s);

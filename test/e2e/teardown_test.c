@@ -1,7 +1,9 @@
-/* Calls, channels and runtimes that end at any moment of any flow, by the test's thread and, all but the runtimes, from
- * inside callbacks on the loop's: nothing is called twice or too late, nothing crashes, hangs, or stays behind.
- * TORC_TEARDOWNS says how many (300 by default), TORC_TEARDOWN_SEED from which seed; one that fails is run again alone
- * by its seed and TORC_TEARDOWNS=1. */
+/* Calls, channels and runtimes that are freed at random moments of every flow. The test's thread frees them; calls and
+ * channels are also freed inside callbacks on the loop's thread. No end of a call comes twice, or is missing, and
+ * nothing crashes, hangs or leaks descriptors and threads.
+ *
+ * TORC_TEARDOWNS: how many (300 by default); TORC_TEARDOWN_SEED: the first seed. Run a failed teardown again by its
+ * seed and TORC_TEARDOWNS=1. */
 #include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
@@ -20,9 +22,9 @@
 #include "base/mem.h"
 #include "base/random.h"
 
-/* libcrypto and libuv are not built with the sanitizer. It sees them open descriptors but not close them (libuv closes
- * by a raw system call), and takes a descriptor for an earlier one of the same number. Reports from inside libuv are
- * ignored: between threads Torc relies on its own locks and atomics. */
+/* libcrypto and libuv are not built with the sanitizer. The sanitizer sees that they open descriptors, but not that
+ * they close them (libuv closes by a raw system call), and confuses a descriptor with an earlier one of the same
+ * number. Reports from inside libuv are ignored: between threads Torc relies on its own locks and atomics. */
 #ifdef __SANITIZE_THREAD__
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
@@ -44,20 +46,20 @@ const char *__tsan_default_suppressions(void)
 #define HANG_S 120
 #define SETTLE_NS (20 * TC_NS_PER_S)
 
-/* More than any window takes at once. */
+/* More than the first window of a stream (64 KiB) takes. */
 static const char much[300000];
 
 static struct teardown *servers;
 static uint64_t seed_now;
 
-/* A call and its events; under the lock. */
+/* A call and its events. handle, given_up and done are under the lock; the rest is set before the RPC starts. */
 struct call {
     struct world *w;
     torc_stream *handle;
     bool streaming, explained, given_up;
     unsigned done;
     size_t flow;
-    unsigned writes_left; /* from inside on_writable; set before the first write */
+    unsigned writes_left; /* messages that on_writable has to send */
 };
 
 /* The objects of one teardown. */
@@ -71,8 +73,8 @@ struct world {
     torc_channel *channels[CHANNELS]; /* under the lock, as are the members below but n_calls */
     struct call calls[CALLS];
     size_t n_calls;
-    unsigned callbacks, act_at; /* something is released inside that callback */
-    unsigned act_what;
+    unsigned callbacks, act_at; /* callbacks so far; the one that gives up act_what, 0: none does */
+    unsigned act_what;          /* see give_up */
 };
 
 static unsigned chance(struct world *w, unsigned n)
@@ -101,6 +103,7 @@ static torc_channel *take_channel(struct world *w, size_t i)
     return ch;
 }
 
+/* Frees call `what`, or channel `what` - CALLS, if the world still has it. */
 static void give_up(struct world *w, unsigned what)
 {
     if (what < CALLS)
@@ -133,7 +136,7 @@ static void on_message(torc_stream *call, const torc_message *message, void *arg
     in_callback(((struct call *)arg)->w);
 }
 
-/* Sends a small or a large message, without waiting. The call may have ended meanwhile. */
+/* Sends a small or a large message without waiting. The call may have ended, so any result is good. */
 static void write_some(torc_stream *call, bool a_lot, bool last)
 {
     torc_stream_send(call, a_lot ? much : "hello", a_lot ? sizeof(much) : 5, last ? TORC_SEND_LAST : 0, 0);
@@ -189,7 +192,7 @@ static void start_call(struct world *w)
     size_t at = chance(w, CHANNELS);
     if (w->n_calls == CALLS)
         return;
-    /* Takes the channel: otherwise a callback could free it while it is used here. */
+    /* A callback cannot free the channel while this function has it. */
     torc_channel *ch = take_channel(w, at);
     if (!ch)
         return;
@@ -244,7 +247,7 @@ static void pass_time(struct world *w)
         (void)poll(NULL, 0, (int)chance(w, 3)); /* a random delay, not a wait for anything */
 }
 
-/* Reads the state of the channel or of the runtime while it works. */
+/* Describes the channel, or dumps the runtime's CSDS, while RPCs run. */
 static void look(struct world *w, size_t at)
 {
     torc_channel *ch = take_channel(w, at);
@@ -262,7 +265,7 @@ static void look(struct world *w, size_t at)
     pthread_mutex_unlock(&w->lock);
 }
 
-/* Makes a random change. */
+/* Makes a random change, or none. */
 static void stir(struct world *w)
 {
     size_t at = chance(w, CHANNELS);
@@ -306,7 +309,7 @@ static void stir(struct world *w)
     }
 }
 
-/* Ends everything, in random order. */
+/* Frees everything, in random order. */
 static void tear_down(struct world *w)
 {
     unsigned order[CALLS + CHANNELS + 2];
@@ -379,7 +382,8 @@ static unsigned entries(const char *path)
     return n;
 }
 
-/* The servers notice closed connections a moment later. */
+/* Waits until the process has no more descriptors and threads than these: servers notice closed connections a moment
+ * later. */
 static void settles(unsigned descriptors, unsigned threads)
 {
     uint64_t begin = tc_system_clock.monotonic_ns(tc_system_clock.arg);
@@ -428,7 +432,7 @@ static void teardowns(void **state)
 static int open_world(void **state)
 {
     (void)state;
-    /* No credentials of the machine. */
+    /* Hides the machine's Google credentials. */
     setenv("GOOGLE_APPLICATION_CREDENTIALS", "", 1);
     setenv("CLOUDSDK_CONFIG", "/nonexistent", 1);
     servers = teardown_new();

@@ -1,6 +1,6 @@
-/* A runtime that one thread frees while others use its channels and calls in many ways: accepted work ends once, later
- * work is rejected with TORC_ECLOSED, and nothing is used after its end. TORC_THREAD_ROUNDS: how often (150 by
- * default), TORC_THREAD_SEED: the first seed. */
+/* A runtime that one thread frees while others use its channels and calls in many ways. The callback of accepted work
+ * comes once, and later work is rejected with TORC_ECLOSED; a sanitizer sees a use after free. TORC_THREAD_ROUNDS: how
+ * many runtimes (150 by default); TORC_THREAD_SEED: the first seed. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -21,7 +21,7 @@ enum { ACTORS = 4, MAX_STEPS = 10000 };
 
 struct scene;
 
-/* A thread, and the channels that only it uses. */
+/* A thread and the channels that only this thread uses. */
 struct actor {
     pthread_t thread;
     struct scene *scene;
@@ -30,8 +30,8 @@ struct actor {
     atomic_uint told; /* callbacks that came */
     unsigned due;     /* callbacks that must come */
     unsigned done;    /* number of operations, for the report */
-    int rc;           /* the error that ended it; read by the main thread after the join */
-    bool refused;     /* everything after that was rejected */
+    int rc;           /* the error that ended the thread, or 0; read by the main thread after the join */
+    bool refused;     /* then an RPC, a post and a description were rejected */
 };
 
 struct scene {
@@ -39,7 +39,7 @@ struct scene {
     bool own_loop;
     struct torc_resolver_factory resolver;
     const struct torc_resolver_factory *resolvers[2];
-    _Atomic(torc_resolver_listener *) listener; /* held */
+    _Atomic(torc_resolver_listener *) listener; /* a reference; NULL: no channel has resolved yet */
     struct actor actors[ACTORS];
 };
 
@@ -109,7 +109,7 @@ static void on_done(torc_stream *call, const torc_result *result, void *arg)
 
 static const struct torc_stream_events events = {TORC_SIZE(torc_stream_events), .on_done = on_done};
 
-/* --- actions of a thread; each returns 0, or TORC_ECLOSED at the end. Any other code fails the test. --- */
+/* --- actions of a thread; each returns 0, or TORC_ECLOSED if the runtime was freed; other codes fail the test --- */
 
 static const char *method(struct actor *a)
 {
@@ -206,7 +206,7 @@ static int watch(struct actor *a)
 {
     int rc = torc_channel_watch_state(a->ch, torc_channel_state(a->ch, false), on_state, a);
     if (rc == 0)
-        a->due++; /* comes with the end at the latest */
+        a->due++; /* the end of the runtime calls it, too */
     return rc;
 }
 

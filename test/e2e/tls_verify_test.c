@@ -1,5 +1,5 @@
-/* The application's own check of TLS servers, and credentials that skip Torc's, on real connections to echo servers
- * with TLS (kits/backends.h), whose certificates are of a CA of the test. The test's thread drives the client. */
+/* The application's own check of TLS servers, and credentials that skip Torc's check, on real connections to echo
+ * servers (kits/backends.h). The test's CA issues their certificates. The test's thread drives the client. */
 #include <openssl/x509.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -20,7 +20,7 @@
 static torc_runtime *rt;
 static struct kit_cert ca, leaf, stranger;
 
-/* The servers borrow these contexts, which the teardown frees. */
+/* The servers' contexts. The teardown gives these references back. */
 static struct tc_tls_context *contexts[8];
 static size_t n_contexts;
 
@@ -149,7 +149,8 @@ static torc_channel *channel_new(struct kit_backends *kit, torc_credentials *cre
     return ch;
 }
 
-/* Makes an RPC on a new channel with these credentials. Takes over the reference to them. */
+/* Makes an RPC on a new channel with these credentials, and asserts its code and that its text contains `part`. Gives
+ * back the credentials. */
 static void expect(struct kit_backends *kit, torc_credentials *creds, int code, const char *part)
 {
     torc_channel *ch = channel_new(kit, creds, 0);
@@ -291,13 +292,13 @@ static void no_answer_is_a_refusal(void **state)
     torc_credentials_unref(creds);
     while (torc_runtime_poll(rt, 0) > 0) {
     }
-    assert_int_equal(h.released, 0); /* the application may still use it: it has a peer */
+    assert_int_equal(h.released, 0); /* the application still holds the peer */
     torc_tls_peer_accept(h.pending);
     await_release(&h);
     assert_int_equal(kit_backends_counts(good, 0).requests, before);
 }
 
-/* An RPC whose time is over meanwhile says what it waited for. */
+/* An RPC whose deadline passes before the verdict says what it waited for. */
 static void a_deadline_meanwhile(void **state)
 {
     (void)state;
@@ -313,7 +314,7 @@ static void a_deadline_meanwhile(void **state)
     await_release(&h);
 }
 
-/* The channel or the runtime ends before the hook's verdict. */
+/* The channel or the runtime is freed before the hook's verdict, or before the verdict is delivered. */
 static void the_end_meanwhile(void **state)
 {
     (void)state;
@@ -355,7 +356,7 @@ static void connections_are_not_shared_across_hooks(void **state)
     kit_backends_expect(without, false, 60000, TORC_STATUS_OK, "");
     kit_backends_expect(first, false, 60000, TORC_STATUS_OK, "");
     kit_backends_expect(second, false, 60000, TORC_STATUS_OK, "");
-    assert_int_equal(a.asked, 1); /* the same credentials share */
+    assert_int_equal(a.asked, 1); /* both channels share a connection */
     kit_backends_expect(refused, false, 60000, TORC_STATUS_UNAVAILABLE, "not the pinned one");
     torc_channel_free(without);
     torc_channel_free(first);
@@ -384,7 +385,7 @@ static void skip_name(void **state)
     h = (struct hook){.how = ACCEPT};
     expect(kit, credentials_with(&h, o), TORC_STATUS_OK, "");
     assert_int_equal(h.asked, 1);
-    o.roots_pem = stranger.cert_pem; /* the chain is checked */
+    o.roots_pem = stranger.cert_pem; /* skip_name skips no check of the chain */
     struct hook never = {.how = ACCEPT};
     expect(kit, credentials_with(&never, o), TORC_STATUS_UNAVAILABLE, "certificate verify failed");
     assert_int_equal(never.asked, 0);
@@ -421,7 +422,7 @@ static void skip_verify(void **state)
     o.skip_verify = TORC_OFF;
     expect(good, torc_credentials_tls(&o, NULL), TORC_STATUS_UNAVAILABLE, "certificate verify failed");
     assert_int_equal(warnings, 0);
-    /* In a runtime that keeps connections: credentials that verify do not find the one that was not verified. */
+    /* On a runtime that keeps idle connections, credentials that verify do not get the unverified connection. */
     torc_runtime *keeping = kit_backends_runtime(TORC_RUNTIME_CALLER), *other = rt;
     rt = keeping;
     o.skip_verify = TORC_ON;
@@ -465,7 +466,7 @@ static void contradictions_are_refused(void **state)
     refused((struct torc_tls_options){.skip_verify = 2}, "skip_verify: is 2");
     refused((struct torc_tls_options){.roots_pem = "no PEM", .verify_release = on_release, .verify_arg = &h}, "");
     assert_int_equal(h.released, 0);
-    /* A struct of an older program: the bytes behind its size are not read. */
+    /* The bytes after an older program's struct are not read. */
     struct torc_tls_options older = {.size = offsetof(struct torc_tls_options, verify), .skip_verify = TORC_ON};
     expect(good, torc_credentials_tls(&older, NULL), TORC_STATUS_UNAVAILABLE, "certificate verify failed");
 }
@@ -586,7 +587,7 @@ static void files_skip_what_they_are_told_to(void **state)
             .ca_certificate_file = "/nothing", .verify = on_verify, .verify_release = on_release, .verify_arg = &never},
         "No such file");
     assert_int_equal(never.released, 0);
-    /* An older program's struct, whose memory goes on with other things. */
+    /* The bytes after an older program's struct are not read. */
     struct torc_tls_files older = {.size = offsetof(struct torc_tls_files, verify), .skip_verify = TORC_ON};
     expect(good, torc_credentials_tls_files(&older, NULL), TORC_STATUS_UNAVAILABLE, "certificate verify failed");
     kit_backends_free(kit);

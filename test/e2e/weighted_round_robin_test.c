@@ -18,7 +18,7 @@ struct server {
     torc_orca *orca;
     int index;
     const char *port;    /* in `target` */
-    _Atomic double load; /* what an RPC records; 0: nothing */
+    _Atomic double load; /* the CPU load that each RPC reports; 0: none */
 };
 
 static torc_runtime *rt, *client_rt;
@@ -37,7 +37,8 @@ static void on_call(torc_server_call *call, const torc_message *request, void *a
     torc_server_call_reply(call, text, 1);
 }
 
-/* min_interval_ms: of reports out of band; -1: the servers have no such service. */
+/* Starts the servers. min_interval_ms: the shortest interval of out-of-band reports; -1: the servers do not have that
+ * service. */
 static void start(int64_t min_interval_ms)
 {
     size_t len = (size_t)snprintf(target, sizeof(target), "ipv4:");
@@ -114,7 +115,7 @@ static int batch(torc_channel *ch)
     return first;
 }
 
-/* Makes batches until the first server has between `least` and `most` RPCs of one. */
+/* Makes batches for at most 20 s until the first server gets `least` to `most` RPCs of a batch. */
 static void assert_first_gets(torc_channel *ch, int least, int most)
 {
     uint64_t end = tc_system_clock.monotonic_ns(NULL) + 20 * TC_NS_PER_S;
@@ -152,7 +153,7 @@ static void reports_out_of_band(void **state)
     (void)state;
     set_load(0, 1);
     set_load(1, 0.1);
-    /* The reports of RPCs, which say the opposite, do not count. */
+    /* The RPCs report the opposite, which does not count. */
     servers[0].load = 0.1;
     servers[1].load = 1;
     torc_channel *ch = open_channel(", \"enableOobLoadReport\": true, \"oobReportingPeriod\": \"0.05s\"");
@@ -163,7 +164,7 @@ static void reports_out_of_band(void **state)
     torc_channel_free(ch);
 }
 
-/* The servers do not have the service: UNIMPLEMENTED, and round robin. */
+/* The servers do not have the service, and their RPCs report nothing: the policy falls back to round robin. */
 static void no_reports(void **state)
 {
     (void)state;
@@ -192,7 +193,7 @@ static void put_cluster(struct kit_mesh *k, const char *more)
                  more);
 }
 
-/* As xds_wrr_locality's child, and below outlier_detection, which wraps the subchannels. */
+/* weighted_round_robin is xds_wrr_locality's child, below outlier_detection, which wraps the subchannels. */
 static void by_xds(void **state)
 {
     TC_CASE(WR20);

@@ -1,5 +1,5 @@
 /* Aggregate and LOGICAL_DNS clusters end to end (A37, A74, A75), over real sockets (kits/mesh.h): which backend gets
- * the RPCs of an aggregate "agg" over two clusters while backends and names come and go, and what fails. */
+ * the RPCs while backends and names come and go, and when RPCs fail. */
 #include <string.h>
 
 #include "support/case.h"
