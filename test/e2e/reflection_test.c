@@ -366,7 +366,7 @@ static void test_circles(void **state)
     finish(s, TORC_STATUS_OK, "");
 }
 
-/* A client that sends many requests before it reads the answers. First all requests fit into the windows, but not all
+/* A client that sends many requests before it reads the answers. First there is room for all requests, but not for all
  * answers. Then each request has a host of 30,000 bytes, and the client sends until it can send no more: the server
  * reads no further requests while an answer waits for room. */
 static void test_slow_reader(void **state)
@@ -405,7 +405,7 @@ static void test_cancelled(void **state)
     (void)state;
     torc_stream *s = stream_open(V1);
     expect_files(ask(s, BY_NAME, "kinds.proto"), "kinds.proto " WELL_KNOWN);
-    torc_stream_free(s); /* teardown frees the server, and with it its call */
+    torc_stream_free(s); /* the server's call ends by teardown at the latest */
 }
 
 static void test_arguments(void **state)

@@ -1,6 +1,6 @@
 /* Calls, channels and runtimes that are freed at random moments of every flow. The test's thread frees them; calls and
- * channels are also freed inside callbacks on the loop's thread. No end of a call comes twice, or is missing, and
- * nothing crashes, hangs or leaks descriptors and threads.
+ * channels are also freed inside callbacks on the loop's thread. No call ends twice, a call whose handle is not freed
+ * ends once, and nothing crashes, hangs or leaks descriptors and threads.
  *
  * TORC_TEARDOWNS: how many (300 by default); TORC_TEARDOWN_SEED: the first seed. Run a failed teardown again by its
  * seed and TORC_TEARDOWNS=1. */
@@ -136,7 +136,7 @@ static void on_message(torc_stream *call, const torc_message *message, void *arg
     in_callback(((struct call *)arg)->w);
 }
 
-/* Sends a small or a large message without waiting. The call may have ended, so any result is good. */
+/* Sends a small or a large message without waiting. The result does not matter: the call may have ended. */
 static void write_some(torc_stream *call, bool a_lot, bool last)
 {
     torc_stream_send(call, a_lot ? much : "hello", a_lot ? sizeof(much) : 5, last ? TORC_SEND_LAST : 0, 0);
