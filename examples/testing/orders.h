@@ -4,7 +4,8 @@
 
 #include <torc/torc.h>
 
-/* Stores what the shop says of the order, or why there is no answer. Returns a gRPC status. */
+/* Asks the shop where an order is. Stores the answer, or the name of the status, in `text`, cut to fit. Returns the
+ * gRPC status code. */
 int order_find(torc_channel *shop, const char *id, char text[80]);
 
 #endif

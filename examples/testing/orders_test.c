@@ -1,4 +1,4 @@
-/* A test of orders.c without sockets and sleeps. Build it with
+/* A test of orders.c without sockets or sleeps. Build it with
  *   cc orders.c orders_test.c -o orders_test $(pkg-config --cflags --libs torc-testing) */
 #undef NDEBUG
 #include <assert.h>

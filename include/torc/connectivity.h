@@ -18,7 +18,7 @@ extern "C" {
 
 /* The state of a channel or of an LB policy; a channel with several backends shows what its policy makes of them. */
 enum torc_connectivity {
-    TORC_CONNECTIVITY_IDLE = 0,              /* nothing is tried; an RPC, or a request to connect, begins */
+    TORC_CONNECTIVITY_IDLE = 0,              /* does not connect until an RPC begins or it is asked to */
     TORC_CONNECTIVITY_CONNECTING = 1,        /* resolving the name, connecting, or in a handshake; RPCs wait */
     TORC_CONNECTIVITY_READY = 2,             /* RPCs can be sent */
     TORC_CONNECTIVITY_TRANSIENT_FAILURE = 3, /* the last attempt failed, another follows after a backoff; RPCs fail

@@ -9,8 +9,8 @@
  * "ipv4:a:p,b:p", "ipv6:[a]:p", "unix:path", "unix:///abs/path", "unix-abstract:name", "vsock:CID:PORT" (Linux),
  * "host:port" (dns; the default port is 443), and the schemes of resolvers that the application registered. "fd:3" is a
  * connected stream socket, which torc_channel_new takes over when it succeeds: the channel has that one connection, and
- * RPCs after its end fail. The number is not for a second channel then, which would use and close the same descriptor.
- * A target that comes from outside may name any descriptor of the process.
+ * RPCs after its end fail. Do not give a second channel the same number: it would use and close the same descriptor.
+ * Do not take "fd:" targets from outside: they can name any descriptor of the process.
  *
  *     torc_error *error = NULL;
  *     torc_credentials *tls = torc_credentials_tls(NULL, &error);
@@ -128,44 +128,47 @@ TORC_API void torc_channel_free(torc_channel *channel);
  * ring_hash waits for RPCs) stays so until it is asked again, or an RPC comes. Any thread. */
 TORC_API enum torc_connectivity torc_channel_state(torc_channel *channel, bool try_to_connect);
 
-/* Called on the loop's thread when the state is no longer `last`, once. `status_text`: why, in TRANSIENT_FAILURE. */
+/* Called once on the loop's thread, when the state is no longer `last`. `status_text`: why, in TRANSIENT_FAILURE. */
 typedef void (*torc_channel_state_fn)(torc_channel *channel, enum torc_connectivity state, const char *status_text,
                                       void *arg);
-/* Has fn called, once: another change needs another watch. A channel may have several. 0: fn will be called, at the
- * latest when the channel ends, with TORC_CONNECTIVITY_SHUTDOWN (channel is NULL then). TORC_EINVAL, TORC_EFORK,
- * TORC_ECLOSED: it will not. A `last` that is not a state differs from all of them. Any thread. */
+/* Has fn called for one change of the state; another change needs another watch. A channel may have several watches.
+ * 0: fn will be called, at the latest when the channel ends, with TORC_CONNECTIVITY_SHUTDOWN and a NULL channel.
+ * TORC_EINVAL, TORC_EFORK, TORC_ECLOSED: fn will not be called. A `last` that is not a state differs from every state.
+ * Any thread. */
 TORC_API int torc_channel_watch_state(torc_channel *channel, enum torc_connectivity last, torc_channel_state_fn fn,
                                       void *arg);
-/* Blocks until the state differs from `last` (0; at once if it does), or timeout_ms passed (TORC_ETIMEDOUT; 0: it only
- * looks, also in a callback; -1: no limit). TORC_EINVAL for other negative times; TORC_EDEADLK in a callback,
- * TORC_EFORK, TORC_ECLOSED after torc_runtime_free. `now`, if it is not NULL, is stored with 0 alone. Another thread
- * may free the channel meanwhile: the state is TORC_CONNECTIVITY_SHUTDOWN then. Any thread. */
+/* Blocks until the state differs from `last`, and returns 0; TORC_ETIMEDOUT when timeout_ms has passed first (-1: no
+ * limit; 0: only looks, which is allowed in a callback too). TORC_EINVAL for other negative times and for NULL,
+ * TORC_EDEADLK in a callback, TORC_EFORK, TORC_ECLOSED after torc_runtime_free. *now is stored only with 0; `now` may
+ * be NULL. If another thread frees the channel meanwhile, the state is TORC_CONNECTIVITY_SHUTDOWN. Any thread. */
 TORC_API int torc_channel_wait_state(torc_channel *channel, enum torc_connectivity last, int64_t timeout_ms,
                                      enum torc_connectivity *now);
-/* Begins to connect and blocks until READY (0; at once if it is), or timeout_ms passed (TORC_ETIMEDOUT; 0: it has begun
- * to connect; -1: no limit). While it blocks, it connects again at each IDLE. TORC_EINVAL for other negative times;
- * TORC_ECLOSED when another thread frees the channel or its runtime meanwhile; TORC_EDEADLK in a callback, whatever the
- * time; TORC_EFORK. Any thread. */
+/* Connects and blocks until the state is READY, and returns 0; TORC_ETIMEDOUT when timeout_ms has passed first (-1: no
+ * limit; 0: it has begun to connect). While it blocks, it connects again whenever the channel becomes IDLE. TORC_EINVAL
+ * for other negative times and for NULL; TORC_ECLOSED when the channel or its runtime is freed, also meanwhile by
+ * another thread; TORC_EDEADLK in a callback, whatever the time; TORC_EFORK. Any thread. */
 TORC_API int torc_channel_connect(torc_channel *channel, int64_t timeout_ms);
-/* Ends all backoffs: connections, resolutions, health checks and load reports that wait are tried again at once. Any
- * thread. */
+/* Ends all backoffs: connections, resolutions, health checks and load reports that wait are tried again at once. NULL
+ * is allowed. Any thread. */
 TORC_API void torc_channel_reset_backoff(torc_channel *channel);
 /* Stores the channel's present state as one JSON object for torc_free: {"target", "state", "status" (why, in
- * TRANSIENT_FAILURE), "pool" (of the runtime, without those to xDS servers: connections, and those of them that no
- * policy holds), "child"}. "child" is the tree of LB policies: each {"policy": name, ...} with its children, endpoints,
- * states and timers; its members may grow in number. Absent while there is no policy: before the first result of name
- * resolution, and after idle_timeout_ms. Blocks until the loop has looked: TORC_EINVAL, TORC_EDEADLK (from inside a
- * callback), TORC_EFORK, TORC_ECLOSED; *json is untouched then. Any thread. */
+ * TRANSIENT_FAILURE), "pool", "child"}. "pool" counts the runtime's connections, without those to xDS servers:
+ * {"connections", "unused" (those that no policy holds)}. "child" is the tree of LB policies: each {"policy": name,
+ * ...} with its children, endpoints, states and timers; later versions may add members. "child" is absent while there
+ * is no policy: before the first result of name resolution, and after idle_timeout_ms. Blocks until the loop has
+ * looked. Returns 0; or TORC_EINVAL, TORC_EDEADLK (inside a callback), TORC_EFORK or TORC_ECLOSED, and *json is
+ * untouched. Any thread. */
 TORC_API int torc_channel_describe(torc_channel *channel, char **json);
-/* Returns the target as given, borrowed from the channel. */
+/* Returns the target as given, borrowed from the channel; NULL for NULL. Any thread. */
 TORC_API const char *torc_channel_target(const torc_channel *channel);
 
-/* Connection events in their order, for tools: kind is "state", "connect", "connected", "connect_failed", "closed";
- * detail is a state's name or an address; reason is "" where there is none. Called on the loop's thread, never inside
- * the function that caused the event, so that the application may destroy children of its LB policy there. Strings are
- * borrowed. A channel has one observer; NULL removes it, and events that it was not told of are dropped.
- * The function returns 0, TORC_EINVAL, TORC_EFORK or TORC_ECLOSED. Any thread. */
+/* An event of a channel, for tools: kind is "state", "connect", "connected", "connect_failed" or "closed"; detail is a
+ * state's name or an address; reason is "" where there is none. The texts are borrowed for the call. Called on the
+ * loop's thread, never inside the function that caused the event, so that the application may destroy children of its
+ * LB policy there. */
 typedef void (*torc_channel_event_fn)(const char *kind, const char *detail, const char *reason, void *arg);
+/* Sets the channel's one observer, which replaces an earlier one; NULL removes it. Connection events that the earlier
+ * observer was not told of are dropped. Returns 0, TORC_EINVAL, TORC_EFORK or TORC_ECLOSED. Any thread. */
 TORC_API int torc_channel_observe(torc_channel *channel, torc_channel_event_fn fn, void *arg);
 
 #ifdef __cplusplus

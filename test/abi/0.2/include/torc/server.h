@@ -20,29 +20,30 @@
  * there. The functions of a call work from any thread, so an answer may come later from wherever it is made.
  *
  * Several runtimes: a server uses as many cores as it has runtimes (torc_server_options.runtimes). A connection and its
- * RPCs stay on one of them; handlers, hooks of interceptors and events run on its thread, those of different
- * connections side by side. The first, `runtime`, accepts, and "the thread that drives the loop" is its thread for what
- * concerns the server itself. Limits and counts are of the server: max_connections is divided evenly among the runtimes
- * (if it is below their number, only so many runtimes are used); beyond unsent_bytes and unread_bytes a runtime gives
- * up RPCs while it holds more than its even part, so that all together hold less than twice the limit. A runtime that
- * is freed takes its connections along, and the others go on; with the first, the server ends.
+ * RPCs stay on one runtime; their handlers, hooks of interceptors and events run on its thread, so those of different
+ * runtimes run side by side. The first runtime, `runtime`, accepts connections; for what concerns the server itself,
+ * "the thread that drives the loop" is its thread. Limits and counts are those of the whole server. max_connections is
+ * divided evenly among the runtimes (if it is below their number, only so many runtimes are used). Beyond unsent_bytes
+ * and unread_bytes a runtime gives up RPCs while it holds more than its even part, so that all runtimes together hold
+ * less than twice the limit. When a runtime is freed, its connections end and the other runtimes go on; when the first
+ * is freed, the server ends.
  *
  * Who owns a call: the handler gets it, and it is the application's until torc_server_call_reply or
- * torc_server_call_finish, which end every call, whatever became of its RPC. When the RPC is over before (the client
+ * torc_server_call_finish, which end every call, whatever became of its RPC. If the RPC is over earlier (the client
  * gave up, the deadline passed, the connection broke, the server was stopped), on_cancel is called, and the functions
- * of the call return TORC_ECANCELED; when the server or its runtime was freed, TORC_ECLOSED. The handle stays good:
+ * of the call return TORC_ECANCELED; if the server or its runtime was freed, TORC_ECLOSED. The handle stays good:
  * finish it then too, which only frees it.
  *
  * timeout_ms is as in torc/stream.h: 0 tries (TORC_EAGAIN), -1 waits for ever, else TORC_ETIMEDOUT after so many
  * milliseconds; other negative numbers are TORC_EINVAL. On the thread that drives the loop only 0 is allowed, else
  * TORC_EDEADLK.
  *
- * All functions may be called from any thread. Those of a call return TORC_EINVAL for NULL, and, but for getters of the
- * request and of the peer, TORC_EFORK in a child of the process that made the server or while the process exits.
+ * All functions may be called from any thread. Functions of a call return TORC_EFORK in a child of the process that
+ * made the server or while the process exits; getters of the request and of the peer still work there.
  *
- * No function of a call may begin once another thread has begun to finish the call, but for two places: a handler and
- * an event of the call may go on using the handle until they return, on whatever thread the call is finished meanwhile.
- * Functions return TORC_ESTATE there, getters go on. A thread that waits in torc_server_call_receive or
+ * No function of a call may begin once another thread has begun to finish the call, with one exception: a handler and
+ * an event of the call may use the handle until they return, even if another thread finishes the call meanwhile.
+ * Functions then return TORC_ESTATE, and getters still work. A thread that waits in torc_server_call_receive or
  * torc_server_call_send when the call is finished gets TORC_ESTATE too. */
 #ifndef TORC_SERVER_H
 #define TORC_SERVER_H
@@ -69,12 +70,12 @@ typedef struct torc_server_call torc_server_call;
 /* How a server on several runtimes listens. */
 enum torc_listen_mode {
     TORC_LISTEN_SHARED = 0,     /* one socket for an address; each connection goes to the runtime with the fewest */
-    TORC_LISTEN_REUSE_PORT = 1, /* IP addresses: a socket for each runtime (SO_REUSEPORT), which no socket of another
-                                   user can join; the system spreads connections by their addresses, not evenly. A
-                                   connection that is not accepted when its runtime ends is reset */
+    TORC_LISTEN_REUSE_PORT = 1, /* for an IP address a socket for each runtime (SO_REUSEPORT), which no socket of
+                                   another user can join; the system spreads connections by their addresses, not
+                                   evenly. A connection that was not accepted when its runtime ends is reset */
 };
 
-/* Durations of connections count for each connection by itself. Source: gRFCs A8, A9. */
+/* Options of a server. Durations of connections count for each connection by itself. Source: gRFCs A8, A9. */
 struct torc_server_options {
     uint64_t size;
     torc_runtime *runtime;             /* NULL: torc_runtime_default() */
@@ -86,17 +87,17 @@ struct torc_server_options {
     int64_t send_buffer_bytes;      /* of messages of one call that wait to be written, with 64 bytes a message; 0:
                                           65536. One message is always taken */
     int64_t unsent_bytes;           /* of such messages of all calls; 0: 536870912; -1: no limit. Beyond it, RPCs
-                                          whose client has taken nothing for 5 s are reset, the longest waiting first;
-                                          if there is none, the RPC that holds the most, of the connection and the
-                                          address that hold the most */
+                                          whose client has taken nothing for 5 s are reset, the longest waiting first.
+                                          Without such an RPC, the fullest RPC of the fullest connection of the
+                                          fullest address is reset */
     int64_t max_concurrent_streams; /* RPCs at a time on one connection; 0: 100; at most 2147483647. A client that
                                           opens more, though it has acknowledged the limit, loses the connection
                                           (PROTOCOL_ERROR). Calls that are not finished count as well, also when their
                                           RPCs are over: with so many, RPCs are refused (REFUSED_STREAM) */
     int64_t max_connections;        /* 0: three quarters of the descriptors that the process may have, 64 to 65536;
-                                          -1: no limit. At the limit a connection without RPCs is closed for the new
-                                          one: one of the address with the most connections, unless the new one's
-                                          address has more. If there is none, the new one is closed */
+                                          -1: no limit. At the limit a connection without RPCs is closed to make
+                                          room: one of the address with the most connections, but not of an address
+                                          with fewer than the new connection's. Else the new connection is closed */
     int64_t handshake_timeout_ms;   /* from accept until TLS is done and the client has sent its SETTINGS; 0: 20000 */
     int64_t keepalive_time_ms;      /* of silence before a PING; 0: 7200000; -1: never */
     int64_t keepalive_timeout_ms;   /* for the PING's answer, else the connection ends; 0: 20000 */
@@ -121,35 +122,37 @@ struct torc_server_options {
     int64_t unread_bytes; /* of requests that came and are not read: what waits to be asked for, messages that are not
                              complete, and those of unary calls until the client ends its request; 0: 536870912; -1: no
                              limit. From half of it on, the streams of connections that hold 64 KiB get windows of 64
-                             KiB, beside the room for a message that is being received already; beyond it the
-                             RPC that holds the most, of the connection and the address that hold the most, ends with
-                             RESOURCE_EXHAUSTED. 100 messages of 4 MiB, the most that one connection sends at a time
-                             by the defaults, are below it */
+                             KiB, beside the room for a message that is being received already. Beyond it the fullest
+                             RPC of the fullest connection of the fullest address ends with RESOURCE_EXHAUSTED. The
+                             default is above 100 messages of 4 MiB, the most that one connection may send at a time
+                             by the other defaults */
 };
 
-/* The functions that answer a method. Exactly one of `unary` and `stream` is set. Called on the thread that drives the
- * loop, where it must not block, or on a thread of the method's pool (torc_server_limit). The call is the application's
- * from then on. */
+/* The functions that answer a method. Exactly one of `unary` and `stream` is set. It is called on the thread that
+ * drives the loop, where it must not block, or on a thread of the method's pool (torc_server_limit). From then on the
+ * call is the application's. */
 struct torc_handler {
     uint64_t size;
 
-    /* For methods whose request is one message: unary and server streaming. Called when the request is complete, which
-     * lives until the call is finished. A request of no message or of two ends with INTERNAL by itself. */
+    /* For methods whose request is one message: unary and server streaming. Called when the request is complete;
+     * `request` lives until the call is finished. If the client sends no message, or two, the RPC ends with INTERNAL
+     * and the function is not called. */
     void (*unary)(torc_server_call *call, const torc_message *request, void *arg);
 
     /* For methods of any kind. Called when the request's metadata has come. */
     void (*stream)(torc_server_call *call, void *arg);
 
-    /* Called once, after torc_server_free or the end of the runtime, when the last handler on a pool has returned: from
-     * then on the handler is never called. May be NULL. */
+    /* The last callback, called once: after torc_server_free or the end of the runtime, when the last handler on a pool
+     * has returned. May be NULL. */
     void (*release)(void *arg);
     void *arg; /* handed to the functions; may be NULL */
 };
 
 /* --- the server --- */
 
-/* NULL options: defaults. NULL with an error: TORC_EINVAL or TORC_EUNSUPPORTED (options), TORC_EFORK, TORC_ECLOSED (the
- * runtime was freed), TORC_EIO (the default runtime cannot be made). */
+/* Makes a server, which the caller frees. NULL options: defaults. Returns NULL with an error: TORC_EINVAL or
+ * TORC_EUNSUPPORTED (options), TORC_EFORK, TORC_ECLOSED (the runtime was freed), TORC_EIO (the default runtime cannot
+ * be made). */
 TORC_API torc_server *torc_server_new(const struct torc_server_options *options, torc_error **error);
 
 /* Registers the handler, which is copied, for "/package.Service/Method" (the leading slash may be left out), or with
@@ -187,12 +190,12 @@ struct torc_method_options {
                                           it, the RPC is reset instead (CANCELLED). 0 and -1: no limit */
 };
 
-/* Sets the limits of "package.Service/Method", of all methods of "package.Service", or with "*" of all methods; for
- * each method the most exact counts alone. Methods need not be registered before, but must be when torc_server_start is
- * called, which refuses limits of a name that the server does not have. The methods of one name that the handler of "*"
- * answers share its limits as one method. The options are copied. 0, or an error: TORC_EINVAL (server, name, options),
- * TORC_EUNSUPPORTED, TORC_EEXIST (the name has limits), TORC_ESTATE (after torc_server_start), TORC_EFORK,
- * TORC_ECLOSED. */
+/* Sets the limits of "package.Service/Method", of each method of "package.Service", or with "*" of each method. For a
+ * method only the most specific limits count. Methods may be registered later, but before torc_server_start, which
+ * refuses limits of a method or service that has no handler. A handler of "*" answers any method: of those that it
+ * answers, all to which the limits of one name apply count as one method. The options are copied. 0, or an error:
+ * TORC_EINVAL (server, name, options), TORC_EUNSUPPORTED, TORC_EEXIST (the name has limits), TORC_ESTATE (after
+ * torc_server_start), TORC_EFORK, TORC_ECLOSED. */
 TORC_API int torc_server_limit(torc_server *server, const char *name, const struct torc_method_options *options,
                                torc_error **error);
 
@@ -212,31 +215,31 @@ TORC_API int torc_server_limit(torc_server *server, const char *name, const stru
 TORC_API int torc_server_listen(torc_server *server, const char *address, torc_credentials *credentials, char **bound,
                                 torc_error **error);
 
-/* Begins to serve. 0, or an error: TORC_EINVAL, TORC_ENOTFOUND (torc_server_limit was given a method or service that
- * has no handler, and there is none for "*"; the text has its name), TORC_ESTATE (started before, or being stopped),
+/* Begins to serve. 0, or an error: TORC_EINVAL, TORC_ENOTFOUND (torc_server_limit was given a method or service without
+ * a handler, and "*" has no handler either; the text has the name), TORC_ESTATE (started before, or being stopped),
  * TORC_EFORK, TORC_ECLOSED. */
 TORC_API int torc_server_start(torc_server *server, torc_error **error);
 
-/* Stops gracefully, and waits for it: the listening sockets close, clients are told to send nothing new here (GOAWAY),
- * and RPCs that run may end. After grace_ms (0: at once; -1: no limit) the rest is cancelled. Calls that the
- * application has not finished are not waited for once their RPC is over. May be called by several threads; the
- * shortest grace counts. 0; TORC_EINVAL, TORC_EDEADLK (in a callback of a runtime of the server, and without a limit in
- * a handler on a pool whose call runs), TORC_EFORK, TORC_ECLOSED (the runtime was freed, and the server stopped with
- * it). */
+/* Stops gracefully, and waits until the server has stopped: the listening sockets close, clients are told to send
+ * nothing new here (GOAWAY), and RPCs that run may end. After grace_ms (0: at once; -1: no limit) the remaining RPCs
+ * are cancelled. A call whose RPC is over is not waited for, even if the application has not finished it. May be called
+ * by several threads; the shortest grace counts. 0; TORC_EINVAL, TORC_EDEADLK (in a callback of a runtime of the
+ * server; with -1 also in a handler on a pool while its call runs), TORC_EFORK, TORC_ECLOSED (the runtime was freed,
+ * and the server stopped with it). */
 TORC_API int torc_server_stop(torc_server *server, int64_t grace_ms);
 
-/* torc_server_stop that does not wait: 0, and fn is called once on the thread that drives the loop when the server has
- * stopped, at the latest by torc_server_free or the end of the runtime; a torc_server_stop of another thread does not
+/* torc_server_stop that does not wait. 0: fn is called once on the thread that drives the loop when the server has
+ * stopped, at the latest by torc_server_free or the end of the runtime. A torc_server_stop of another thread does not
  * wait for fn. TORC_EINVAL, TORC_EFORK, TORC_ECLOSED: fn is not called. */
 TORC_API int torc_server_stop_async(torc_server *server, int64_t grace_ms, void (*fn)(void *arg), void *arg);
 
 /* Ends everything at once: connections close, RPCs are cancelled, handlers are released. When the function returns, no
- * handler runs (but those on a pool, see below) and none will be called. Inside a callback of one of the server's
- * runtimes the function does not wait: handlers are released when this callback and those on the other runtimes have
- * returned, but functions of calls return TORC_ECLOSED at once, and torc_server_call_reply sends nothing. Handlers on a
- * pool may go on, and are released when the last has returned: torc_pool_free waits for them. Calls that are not
- * finished stay the application's. NULL is allowed, and nothing happens in a child of a fork or while the process
- * exits, nor in a second call while calls that are not finished hold the server; afterwards the handle is gone. */
+ * handler runs on a runtime's thread, and none will be called. Handlers on a pool may still run: handlers are released
+ * when the last has returned, and torc_pool_free waits for them. Inside a callback of one of the server's runtimes the
+ * function does not wait: handlers are released when this callback and those on the other runtimes have returned, but
+ * functions of calls return TORC_ECLOSED at once, and torc_server_call_reply sends nothing. Calls that are not finished
+ * stay the application's. NULL is allowed. Does nothing in a child of a fork or while the process exits. A second call
+ * does nothing while unfinished calls hold the server, and is not allowed afterwards. */
 TORC_API void torc_server_free(torc_server *server);
 
 /* The counts of a server, of all its runtimes together. Later versions add numbers. */
@@ -251,7 +254,8 @@ enum torc_server_counter {
 };
 
 /* Returns a count, 0 at the beginning. TORC_EINVAL: NULL, or a number that is not in enum torc_server_counter. Any
- * thread, also after the server was stopped or its runtime freed. Several counts are not of one moment. */
+ * thread, also after the server was stopped or its runtime freed. Counts that are read one after the other are not of
+ * the same moment. */
 TORC_API int64_t torc_server_count(const torc_server *server, int counter);
 
 /* --- calls: the request --- */
@@ -259,14 +263,14 @@ TORC_API int64_t torc_server_count(const torc_server *server, int counter);
 /* "/package.Service/Method", as the client sent it; lives until the call is finished. */
 TORC_API const char *torc_server_call_method(const torc_server_call *call);
 
-/* The request message of a call that a `unary` handler has, which lives until the call is finished: handlers of
- * generated code have it decoded, and find here what else is known of it (torc_message_compressed). NULL for a call of
- * a `stream` handler, and for NULL. */
+/* Returns the request message of a call of a `unary` handler; it lives until the call is finished. Handlers of
+ * generated code get the request decoded, and find here whether it was compressed (torc_message_compressed). NULL for a
+ * call of a `stream` handler. */
 TORC_API const torc_message *torc_server_call_request(const torc_server_call *call);
 
-/* The request's metadata, in the order sent, without what is told otherwise or of no use: the pseudo-headers, host,
- * content-type, content-length, te, grpc-timeout, grpc-encoding, grpc-accept-encoding. All other fields are in it,
- * user-agent and names of "grpc-" that a client made up among them. Lives until the call is finished. */
+/* Returns the request's metadata, in the order sent, without the pseudo-headers, host, content-type, content-length,
+ * te, grpc-timeout, grpc-encoding and grpc-accept-encoding. All other fields are in it, also user-agent and other names
+ * that begin with "grpc-". Lives until the call is finished. */
 TORC_API const torc_metadata *torc_server_call_metadata(const torc_server_call *call);
 
 /* The authority that the client asked for ("orders:443"), in :authority or host; a request without both is reset with
@@ -279,35 +283,35 @@ TORC_API const char *torc_server_call_peer(const torc_server_call *call);
 /* 1 when the connection has transport security, else 0; TORC_EINVAL for NULL. */
 TORC_API int torc_server_call_secure(const torc_server_call *call);
 
-/* Stores subject alternative name `i` of the client's certificate, counted from 0 among those that are neither empty
- * nor have a NUL inside: its enum torc_tls_name_kind and its text, which lives until the call is finished. Each output
- * may be NULL. 0, or TORC_ENOTFOUND beyond the last, so also when the client showed no certificate; TORC_EINVAL for
- * NULL. */
+/* Stores subject alternative name `i` of the client's certificate: its enum torc_tls_name_kind and its text, which
+ * lives until the call is finished. Names that are empty or have a NUL inside are left out; `i` counts the others from
+ * 0. Each output may be NULL. 0, or TORC_ENOTFOUND beyond the last, so also when the client showed no certificate;
+ * TORC_EINVAL for NULL. */
 TORC_API int torc_server_call_peer_name(const torc_server_call *call, size_t i, int32_t *kind, const char **name);
 
-/* The SPIFFE id of the client's certificate ("spiffe://domain/path"): its only URI, if it is one (gRFC A87). A
- * certificate with two URIs has none, whatever the second is. NULL: it has none. Lives until the call is finished. */
+/* Returns the SPIFFE id of the client's certificate ("spiffe://domain/path"): its only URI, if that URI is a SPIFFE id
+ * (gRFC A87). NULL: the certificate has no such id, or two URIs. Lives until the call is finished. */
 TORC_API const char *torc_server_call_spiffe_id(const torc_server_call *call);
 
-/* Stores certificate `i` of the client in DER, counted from 0, the client's own. They are the chain that was checked,
- * up to its trusted root. Lives until the call is finished. Each output may be NULL. 0, or TORC_ENOTFOUND beyond the
- * last, so also when the client showed none; TORC_EINVAL for NULL. */
+/* Stores certificate `i` of the client's chain in DER. 0 is the client's own certificate, and the last is the trusted
+ * root up to which the chain was checked. The bytes live until the call is finished. Each output may be NULL. 0, or
+ * TORC_ENOTFOUND beyond the last, so also when the client showed none; TORC_EINVAL for NULL. */
 TORC_API int torc_server_call_peer_certificate(const torc_server_call *call, size_t i, const void **der, size_t *size);
 
-/* The time left of the client's deadline, or of the method's max_timeout_ms if that ends earlier, as
- * torc_call_options.timeout_ms of an RPC that is made on the call's behalf: milliseconds, 0 without either, -1 after
- * it. -1 for a call that is NULL. */
+/* Returns the time that is left until the client's deadline, or until the method's max_timeout_ms if that is earlier:
+ * milliseconds, 0 if there is neither, -1 when it has passed and for a NULL call. For torc_call_options.timeout_ms of
+ * an RPC that is made on the call's behalf. */
 TORC_API int64_t torc_server_call_time_left(const torc_server_call *call);
 
 /* 1 when the RPC is over before its answer (see on_cancel), 0 while it runs. TORC_EINVAL for NULL, TORC_EFORK. */
 TORC_API int torc_server_call_cancelled(const torc_server_call *call);
 
-/* Memory that lives until the call is finished or torc_arena_reset takes it back (with the message of a typed handler,
- * which is unpacked there); not for several threads at once. NULL for NULL. */
+/* Returns the call's arena. Its memory lives until the call is finished or torc_arena_reset takes it back; a typed
+ * handler's request is unpacked there too. One thread at a time uses it. */
 TORC_API torc_arena *torc_server_call_arena(torc_server_call *call);
 
-/* A formatted text in the call's arena. NULL: the call is NULL, or the format is malformed. Bindings format by
- * themselves, into torc_arena_alloc. */
+/* Returns a formatted text in the call's arena. NULL: an argument is NULL, or the format is malformed. Bindings format
+ * by themselves, into torc_arena_alloc. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
@@ -324,52 +328,52 @@ TORC_API int torc_server_call_want(torc_server_call *call, uint32_t n);
  * message: 0. */
 TORC_API int torc_server_call_receive(torc_server_call *call, int64_t timeout_ms, const torc_message **message);
 
-/* The call behind an RPC of a server's interceptors, for what torc_rpc itself does not tell: the client's certificate,
- * transport security. For the functions of this section whose call is const, on the loop's thread, until on_end has
- * returned. NULL for an RPC of a channel, and for NULL. */
+/* Returns the call behind an RPC of a server's interceptors, for what torc_rpc itself does not tell: the client's
+ * certificate, transport security. Only for the functions of this section that take a const call, on the loop's thread,
+ * until on_end has returned. NULL for an RPC of a channel, and for NULL. */
 TORC_API const torc_server_call *torc_rpc_server_call(const torc_rpc *rpc);
 
 /* --- calls: the answer --- */
 
-/* Sends the initial metadata, which is copied, before the first message; without it none is sent. NULL: no fields, but
- * the client hears that the RPC was taken. TORC_ESTATE: they are sent already, by this or with a message.
- * TORC_ECANCELED, TORC_ECLOSED. Does not wait: metadata that turns out too large for the client, or above 1 MiB, resets
- * the RPC afterwards with INTERNAL_ERROR, and on_cancel follows. */
+/* Sends the initial metadata, which is copied, before the first message. Without this call a response has no initial
+ * metadata. NULL: no fields, but the client learns at once that the RPC was taken. TORC_ESTATE: it was sent already, by
+ * this function or with a message. TORC_ECANCELED, TORC_ECLOSED. Does not wait: metadata that turns out too large for
+ * the client, or above 1 MiB, resets the RPC afterwards with INTERNAL_ERROR, and on_cancel follows. */
 TORC_API int torc_server_call_send_headers(torc_server_call *call, const torc_metadata *metadata);
 
-/* Sends a message, which is copied: 0 when it was taken. Messages wait to be written up to send_buffer_bytes, so a
- * sender goes as fast as the client reads. Flags: TORC_SEND_COMPRESS and TORC_SEND_PLAIN (torc/stream.h); a message for
- * a client that does not accept gzip is never compressed.
+/* Sends a message, which is copied. Returns 0 when the message was taken. Up to send_buffer_bytes of messages wait to
+ * be written, so a sender goes as fast as the client reads. Flags: TORC_SEND_COMPRESS and TORC_SEND_PLAIN
+ * (torc/stream.h); a message for a client that does not accept gzip is never compressed.
  *
- * TORC_EAGAIN (timeout 0) and TORC_ETIMEDOUT: not taken; on_writable follows TORC_EAGAIN. TORC_EINVAL: the message is
- * NULL with a size, flags that are unknown, contradict one another, or are TORC_SEND_LAST, which is the client's; a
- * timeout. TORC_ESTATE: TORC_SEND_COMPRESS while the option gzip is off. TORC_ELIMIT: more than 4 GiB less a byte.
- * TORC_ECANCELED, TORC_ECLOSED. A message above max_send_message_bytes ends the RPC with RESOURCE_EXHAUSTED. */
+ * TORC_EAGAIN (timeout 0) and TORC_ETIMEDOUT: not taken; on_writable follows TORC_EAGAIN. TORC_EINVAL: a NULL message
+ * with a size, flags that are unknown or contradict one another, TORC_SEND_LAST (for clients only), a bad timeout.
+ * TORC_ESTATE: TORC_SEND_COMPRESS while the option gzip is off. TORC_ELIMIT: more than 4294967295 bytes.
+ * TORC_ECANCELED, TORC_ECLOSED. A message above max_send_message_bytes is taken, and ends the RPC with
+ * RESOURCE_EXHAUSTED. */
 TORC_API int torc_server_call_send(torc_server_call *call, const void *message, size_t size, unsigned flags,
                                    int64_t timeout_ms);
 
-/* Sends the message, which is copied, however much waits before it, then the status OK, and ends the call, whose handle
- * it GIVES UP as torc_server_call_finish does: the whole answer of a unary RPC. Returns what torc_server_call_finish
- * does; TORC_EINVAL also for a message that is NULL with a size, TORC_ELIMIT for more than 4 GiB less a byte: the RPC
- * then ends with INTERNAL or RESOURCE_EXHAUSTED. */
+/* The whole answer of a unary RPC: sends the message, which is copied, then the status OK, and ends the call. GIVES UP
+ * THE HANDLE as torc_server_call_finish does. Takes the message however much waits before it. Returns what
+ * torc_server_call_finish returns; also TORC_EINVAL for a NULL message with a size, and the RPC ends with INTERNAL; and
+ * TORC_ELIMIT for more than 4294967295 bytes, and the RPC ends with RESOURCE_EXHAUSTED. */
 TORC_API int torc_server_call_reply(torc_server_call *call, const void *message, size_t size);
 
-/* Ends the call, and GIVES UP THE HANDLE, whatever is returned (but for TORC_EFORK): the call must not be used again,
- * and has no function that frees it. (torc_stream_finish, its namesake on clients, keeps its handle.)
+/* Ends the call, and GIVES UP THE HANDLE, whatever is returned except TORC_EFORK: the call must not be used again, and
+ * has no function that frees it. (torc_stream_finish, its namesake on clients, keeps its handle.)
  *
- * What was sent is followed by the status (enum torc_status_code), its text (copied; NULL: none) and the trailers
- * (copied; NULL: none). Does not wait.
+ * After the messages it sends the status (enum torc_status_code), its text (copied; NULL: none) and the trailers
+ * (copied; NULL: none). Does not wait. For a unary method that succeeds call torc_server_call_reply instead: OK without
+ * a message makes the client's RPC end with INTERNAL.
  *
- * OK for a unary method is for torc_server_call_reply: without a message the client's RPC ends with INTERNAL.
- *
- * 0: the status is on its way. TORC_ECANCELED, TORC_ECLOSED: the RPC was over. TORC_EINVAL: `code` is not a status, the
- * RPC ends with UNKNOWN. TORC_ESTATE: another thread has finished the call. */
+ * 0: the status is on its way. TORC_ECANCELED, TORC_ECLOSED: the RPC was over. TORC_EINVAL: `code` is not a status, and
+ * the RPC ends with UNKNOWN. TORC_ESTATE: another thread has finished the call. */
 TORC_API int torc_server_call_finish(torc_server_call *call, int code, const char *text, const torc_metadata *trailers);
 
 /* --- calls: events --- */
 
-/* The events of a call. Called on the thread that drives the loop, one at a time, never inside the function that
- * caused it, and not after the call was finished, but for `release`. Each may be NULL. */
+/* The events of a call. Called on the thread that drives the loop, one at a time, never inside the function that caused
+ * the event. None but `release` is called after the call was finished. Each may be NULL. */
 struct torc_server_call_events {
     uint64_t size;
 
@@ -386,16 +390,16 @@ struct torc_server_call_events {
     /* The RPC is over before its answer. The call is still to be finished, here or later. */
     void (*on_cancel)(torc_server_call *call, void *arg);
 
-    /* The last: the call was finished, its RPC is over, and no event will come. On the thread that drives the loop, or,
-     * if the runtime was freed, inside torc_server_call_finish. */
+    /* The last event: the call was finished and its RPC is over. Called on the thread that drives the loop, or, if the
+     * runtime was freed, inside torc_server_call_finish or torc_server_call_reply. */
     void (*release)(void *arg);
 };
 
-/* Sets the events, which are copied: once, and before the first torc_server_call_want and torc_server_call_receive.
- * What came before waits for them: messages and the client's end until they are asked for, room for a message at once.
- * A call of a `unary` handler has no on_half_close. TORC_EINVAL (also for a size that is out of range),
- * TORC_EUNSUPPORTED (events of a newer version), TORC_ESTATE, TORC_ECANCELED, TORC_ECLOSED: they are not set. Does not
- * wait. */
+/* Sets the events, which are copied: once, and before the first torc_server_call_want and torc_server_call_receive. No
+ * event is lost that came before: messages and the client's end come once they are asked for, and on_writable comes at
+ * once if it is due. A call of a `unary` handler has no on_half_close. TORC_EINVAL (also for a size that is out of
+ * range), TORC_EUNSUPPORTED (events of a newer version), TORC_ESTATE, TORC_ECANCELED, TORC_ECLOSED: they are not set.
+ * Does not wait. */
 TORC_API int torc_server_call_set_events(torc_server_call *call, const struct torc_server_call_events *events,
                                          void *arg);
 
