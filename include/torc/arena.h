@@ -1,7 +1,7 @@
 /* Memory that is freed in one piece. SPDX-License-Identifier: Apache-2.0
  *
- * An arena gives out memory bit by bit and takes all of it back at once: when it is reset, or freed by its owner, the
- * application. A message that is unpacked into an arena (torc/protobuf_c.h) needs no free of its own.
+ * An arena gives out memory in pieces and takes all of it back at once: when the application resets or frees the arena.
+ * A message that is unpacked into an arena (torc/protobuf_c.h) needs no free of its own.
  *
  *     torc_arena *arena = torc_arena_new(1 << 20); // at most 1 MiB
  *     while (next_record(&bytes, &n)) {
@@ -11,8 +11,8 @@
  *     }
  *     torc_arena_free(arena);
  *
- * One thread at a time uses an arena; it may be made, used and freed by different ones. An arena depends on no runtime
- * and no channel. */
+ * One thread at a time uses an arena; different threads may make, use and free it. An arena does not depend on a
+ * runtime or a channel. */
 #ifndef TORC_ARENA_H
 #define TORC_ARENA_H
 

@@ -51,11 +51,11 @@ struct torc_call_options {
                                            called; 0: off */
 };
 
-/* Makes a unary RPC and waits for its end. Never NULL: an RPC that could not start has a result too, and so has one for
- * which there was no memory. torc_result_error says why: TORC_ESTATUS (the RPC ran), TORC_EINVAL (channel, method,
- * request, options), TORC_EUNSUPPORTED (options of a newer version), TORC_EDEADLK (inside a callback of the channel's
- * runtime), TORC_EFORK, TORC_ECLOSED, TORC_ELIMIT (no memory). The request is borrowed for the call. The caller frees
- * the result. Any thread. */
+/* Makes a unary RPC and waits for its end. Returns the result, which the caller frees. Never NULL: an RPC that could
+ * not start has a result too. If the RPC failed, torc_result_error says why: TORC_ESTATUS (the RPC ran), TORC_EINVAL
+ * (channel, method, request, options), TORC_EUNSUPPORTED (options of a newer version), TORC_EDEADLK (inside a callback
+ * of the channel's runtime), TORC_EFORK, TORC_ECLOSED, TORC_ELIMIT (no memory). The request is borrowed for the call.
+ * Any thread. */
 TORC_API torc_result *torc_unary(torc_channel *channel, const char *method, const void *request, size_t request_size,
                                  const struct torc_call_options *options);
 
@@ -64,25 +64,28 @@ TORC_API torc_result *torc_unary(torc_channel *channel, const char *method, cons
  * (TORC_EINVAL, TORC_EUNSUPPORTED, TORC_EFORK, TORC_ECLOSED). The request is copied; with options.lend_request it is
  * borrowed until fn is called.
  *
- * handle: stores a stream for torc_stream_cancel, torc_stream_finish and torc_stream_close, which the caller frees;
- * torc_stream_free of an RPC that runs cancels it, and fn is called with CANCELLED. NULL: the RPC gets no handle. Any
- * thread. */
+ * handle: with 0, stores a stream, for torc_stream_cancel, torc_stream_finish and torc_stream_close. The caller frees
+ * it; torc_stream_free cancels an RPC that still runs, and fn is called with CANCELLED. NULL: the RPC gets no handle.
+ * Any thread. */
 TORC_API int torc_unary_async(torc_channel *channel, const char *method, const void *request, size_t request_size,
                               const struct torc_call_options *options, torc_result_fn fn, void *arg,
                               torc_stream **handle, torc_error **error);
 
-/* Returns where an RPC would go now, without sending it: the RPC is made as torc_unary makes it with options.explain,
- * but passes no interceptors (metadata that on_start would add is not there for routes and hash policies, and no hook
- * refuses the RPC), is not delayed by HTTP filters, and ends at the pick. It waits for the name to be resolved (no
- * longer than timeout_ms), never for a connection. It counts nothing and asks for no connection; an idle channel leaves
- * IDLE by it as by any RPC, and policies that connect by themselves (pick_first, round_robin) then do. The result's
- * status is what an RPC would fail with at once (wait_for_ready counts), else OK; the response is NULL.
- * torc_result_explain says besides "outcome": "send", "wait" (for a connection, to "endpoint" where a ring says which,
- * else to any of "waits_for", addresses that are being connected), "fail" or "drop", and "channel": what
- * torc_channel_describe gives. An application's own LB policy is asked as for any pick. Any thread. */
+/* Returns where an RPC would go now, without sending it. The RPC is made as torc_unary makes it with options.explain,
+ * with these differences: it passes no interceptors (so metadata that on_start would add is missing, and no hook
+ * refuses the RPC), HTTP filters do not delay it, and it ends at the pick. It waits for the name to be resolved, no
+ * longer than timeout_ms, but never for a connection. It counts nothing and asks for no connection. An idle channel
+ * leaves IDLE as for any RPC, and policies that connect by themselves (pick_first, round_robin) then do so. An
+ * application's own LB policy is asked as for any pick.
+ *
+ * The result is the caller's, with errors as torc_unary has them. Its status is what an RPC would fail with at once
+ * (wait_for_ready counts), else OK; the response is NULL. torc_result_explain has two more members: "outcome" is
+ * "send", "wait", "fail" or "drop", and "channel" is what torc_channel_describe gives. An RPC that would wait for a
+ * connection waits for "endpoint" where a ring says which, else for any of "waits_for", the addresses that are being
+ * connected. Any thread. */
 TORC_API torc_result *torc_explain(torc_channel *channel, const char *method, const struct torc_call_options *options);
 
-/* torc_explain that returns at once; fn, handle and errors are those of torc_unary_async. */
+/* torc_explain that returns at once; fn, handle and errors are those of torc_unary_async. Any thread. */
 TORC_API int torc_explain_async(torc_channel *channel, const char *method, const struct torc_call_options *options,
                                 torc_result_fn fn, void *arg, torc_stream **handle, torc_error **error);
 

@@ -43,18 +43,19 @@ struct torc_tls_options {
      * authority (gRFC A81) fails. */
     torc_tls_verify_fn verify;
     void (*verify_release)(void *arg); /* called once with verify_arg, when the last reference to the credentials is
-                                          gone and each torc_tls_peer was answered, by the thread that does the last of
-                                          it; not when the credentials could not be made. NULL: none */
+                                          gone and each torc_tls_peer was answered, on the thread that did the last of
+                                          these; not if the credentials could not be made. NULL: none */
     void *verify_arg;                  /* handed to both; may be NULL */
     int32_t skip_verify; /* neither the server's chain nor its name is checked: without `verify`, anybody in between can
                             read and change everything, call credentials included. Logged once as a warning. TORC_EINVAL
                             with roots_pem; 0: off */
-    int32_t skip_name;   /* the server's name is not checked: `verify` does that, TORC_EINVAL without it; 0: off */
+    int32_t skip_name;   /* the server's name is not checked, because `verify` does that; TORC_EINVAL without `verify`;
+                            0: off */
 };
 
-/* Files in PEM form. They are watched: new content counts from the next handshake on, and established connections are
- * replaced, without harm to their RPCs, within the refresh interval. Content that cannot be used, or a certificate
- * without its key, never replaces the last good content. Source: gRFC A65. */
+/* TLS of a channel, from files in PEM form. The files are watched: new content counts from the next handshake on, and
+ * established connections are replaced, without harm to their RPCs, within the refresh interval. Content that cannot be
+ * used, or a certificate without its key, never replaces the last good content. Source: gRFC A65. */
 struct torc_tls_files {
     uint64_t size;
     const char *ca_certificate_file; /* trusted roots; NULL: the system's */
@@ -79,24 +80,23 @@ TORC_API torc_credentials *torc_credentials_insecure(void);
  * options: defaults. NULL with an error when a text is malformed or fields contradict (TORC_EINVAL), OpenSSL is not
  * there (TORC_EUNSUPPORTED), or the process is exiting (TORC_EFORK). */
 TORC_API torc_credentials *torc_credentials_tls(const struct torc_tls_options *options, torc_error **error);
-/* TLS as torc_credentials_tls makes it, from files. Paths are copied. NULL with an error when a file cannot be read or
- * used, or fields contradict (TORC_EINVAL), OpenSSL is not there (TORC_EUNSUPPORTED), or the process is exiting
- * (TORC_EFORK). */
+/* TLS as torc_credentials_tls makes it, from files. Paths are copied. NULL with an error when `files` is NULL, a file
+ * cannot be read or used, or fields contradict (TORC_EINVAL), OpenSSL is not there (TORC_EUNSUPPORTED), or the process
+ * is exiting (TORC_EFORK). */
 TORC_API torc_credentials *torc_credentials_tls_files(const struct torc_tls_files *files, torc_error **error);
-/* Uses the security that the control plane configures for each cluster of an "xds:" target, with the certificate
- * providers of the bootstrap; uses `fallback`, of which it takes a reference, for clusters without such a configuration
- * and for other targets. A cluster whose security cannot be set up fails its RPCs; nothing is sent to it as plaintext
- * instead. No hook of the application (torc/tls_peer.h) is asked about the servers of a cluster that the control plane
- * secures: whom to trust there is what the control plane says (roots, and matchers of names), for all clients alike;
- * the hook of `fallback` is asked where the fallback is used. NULL with an error (TORC_EINVAL) when the fallback is
- * NULL, for servers, itself xds, or a composite (call credentials go around the xds credentials). Source: gRFCs A29,
- * A82, A87, A101. */
+/* Credentials that use the security that the control plane configures for each cluster of an "xds:" target, with the
+ * certificate providers of the bootstrap. For clusters without such a configuration, and for other targets, they use
+ * `fallback`, of which they take a reference. If the security of a cluster cannot be set up, its RPCs fail; nothing is
+ * sent to it as plaintext instead. For a cluster that the control plane secures, the control plane alone says whom to
+ * trust (roots, and matchers of names): no hook of the application (torc/tls_peer.h) is asked. Where the fallback is
+ * used, its hook is asked. NULL with an error (TORC_EINVAL) when the fallback is NULL, for servers, itself xds, or a
+ * composite (make a composite of the xds credentials instead). Source: gRFCs A29, A82, A87, A101. */
 TORC_API torc_credentials *torc_credentials_xds(torc_credentials *fallback, torc_error **error);
-/* --- of servers: for torc_server_listen ---
+/* --- credentials of servers, for torc_server_listen ---
  *
  * Channels refuse these with TORC_EINVAL. The insecure credentials serve both sides. */
 
-/* The demand for certificates of clients, where the server has roots to verify them with. */
+/* The certificates that a server asks of clients, if it has roots to verify them with. */
 enum torc_client_certificates {
     TORC_CLIENT_CERTIFICATES_REQUIRED = 0, /* the handshake fails without one */
     TORC_CLIENT_CERTIFICATES_OPTIONAL = 1, /* asked for, and verified if one comes */
@@ -117,8 +117,8 @@ struct torc_server_tls_options {
     void *verify_arg;                  /* handed to both; may be NULL */
 };
 
-/* Files in PEM form, which are watched as those of struct torc_tls_files: what has changed counts from the next
- * connection on. */
+/* TLS of a listener, from files in PEM form. The files are watched as those of struct torc_tls_files: new content
+ * counts from the next connection on. */
 struct torc_server_tls_files {
     uint64_t size;
     const char *certificate_file;           /* the server's chain; required */
@@ -174,11 +174,11 @@ TORC_API torc_credentials *torc_credentials_composite(torc_credentials *channel,
 TORC_API torc_call_credentials *torc_call_credentials_composite(torc_call_credentials *first,
                                                                 torc_call_credentials *second, torc_error **error);
 
-/* "authorization: Bearer" with the JWT in a file (A97), read when an RPC needs it and again when 90 s or less are left
- * of what its "exp" says; in its last 30 s it is sent only by RPCs that waited for the reading. RPCs without a token
- * that is valid fail: UNAVAILABLE when the file cannot be read or its token has expired, UNAUTHENTICATED when it holds
- * no JWT with "exp"; the next attempt follows connection backoff. NULL with an error (TORC_EINVAL) for a path that is
- * NULL or empty. */
+/* Call credentials that send "authorization: Bearer" with the JWT in a file (A97). The file is read when an RPC needs
+ * the token, and again when the token ends (its "exp") within 90 s. In the last 30 s the token is sent only by RPCs
+ * that waited for its reading. RPCs without a valid token fail: with UNAVAILABLE when the file cannot be read or its
+ * token has expired, with UNAUTHENTICATED when it holds no JWT with "exp". After a failure the file is read again with
+ * connection backoff. NULL with an error (TORC_EINVAL) for a path that is NULL or empty. */
 TORC_API torc_call_credentials *torc_call_credentials_jwt_token_file(const char *path, torc_error **error);
 
 /* Google's default credentials. */
@@ -200,11 +200,11 @@ struct torc_google_options {
 TORC_API torc_credentials *torc_credentials_google_default(const struct torc_google_options *options,
                                                            torc_error **error);
 
-/* A request for the metadata of one attempt of an RPC: the plugin's until torc_auth_request_complete. It may outlive
- * the RPC, the channel and the runtime. */
+/* A request for the metadata of one attempt of an RPC. It belongs to the application until torc_auth_request_complete,
+ * and may outlive the RPC, the channel and the runtime. */
 typedef struct torc_auth_request torc_auth_request;
-/* Called on the loop's thread; must not block. Each request is completed once, from inside or later, from any thread,
- * also when nobody waits for it any longer. */
+/* Called on the loop's thread; must not block. Each request must be completed once, from inside or later, from any
+ * thread, also when the RPC has ended. */
 typedef void (*torc_auth_fn)(torc_auth_request *request, void *arg);
 /* Returns the service that the RPC calls, as the audience of a token: "https://host/package.Service". Borrowed until
  * the request is completed; NULL for NULL. Any thread. */
@@ -212,15 +212,15 @@ TORC_API const char *torc_auth_request_service_url(const torc_auth_request *requ
 /* Returns the method's name, without its service: "Method". Borrowed until the request is completed; NULL for NULL. Any
  * thread. */
 TORC_API const char *torc_auth_request_method(const torc_auth_request *request);
-/* The application's own call credentials: fn is called for each attempt of an RPC (retries and hedges too), and caches
- * what it wants. release (may be NULL) is called with arg when the last reference is gone, also while requests wait to
- * be completed. `type` is a name for messages; copied. NULL with an error (TORC_EINVAL) when type or fn is NULL. */
+/* The application's own call credentials. fn is called for each attempt of an RPC (retries and hedges too): Torc caches
+ * nothing. release (may be NULL) is called with arg when the last reference is gone, also while requests wait to be
+ * completed. `type` is a name for messages; copied. NULL with an error (TORC_EINVAL) when type or fn is NULL. */
 TORC_API torc_call_credentials *torc_call_credentials_plugin(const char *type, torc_auth_fn fn,
                                                              void (*release)(void *arg), void *arg, torc_error **error);
-/* Answers a request, and frees it; NULL is allowed, a request that was completed is not. With TORC_STATUS_OK the
- * metadata (copied, may be NULL) is added to the RPC; with another code the RPC fails with it and the message (copied,
- * may be NULL). The codes that torc_resolver_report_error does not pass on become INTERNAL here, too, and numbers that
- * are not a code UNKNOWN. Any thread. */
+/* Answers a request, and frees it. NULL is allowed. With TORC_STATUS_OK the metadata (copied, may be NULL) is added to
+ * the RPC; with another code the RPC fails with this code and the message (copied, may be NULL). Codes that only
+ * servers give (those named at torc_resolver_report_error) become INTERNAL, and numbers that are not a code UNKNOWN.
+ * Any thread. */
 TORC_API void torc_auth_request_complete(torc_auth_request *request, int code, const char *message,
                                          const torc_metadata *metadata);
 

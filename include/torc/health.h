@@ -25,22 +25,22 @@ typedef struct torc_health torc_health;
 
 /* The state of a service, by the numbers of grpc.health.v1. */
 enum torc_health_status {
-    TORC_HEALTH_UNKNOWN =
-        0, /* the server does not know; clients that check health (torc/channel.h: health_checks) send no RPCs */
+    TORC_HEALTH_UNKNOWN = 0,     /* not known; clients that check health (torc/channel.h: health_checks) send no RPCs */
     TORC_HEALTH_SERVING = 1,     /* RPCs are welcome */
     TORC_HEALTH_NOT_SERVING = 2, /* RPCs would fail */
 };
 
-/* Adds the service grpc.health.v1.Health to a server. NULL with an error: those of torc_server_add_method; TORC_EEXIST
- * when the server has it. The caller frees it, before or after the server.
+/* Adds the service grpc.health.v1.Health to a server. Returns NULL with an error: those of torc_server_add_method;
+ * TORC_EEXIST when the server has the service. With an error nothing of the service is added. The caller frees the
+ * handle, before or after the server.
  *
- * Limits of "*" and of "grpc.health.v1.Health" hold for it, but it needs no pool; a request has 4 KiB at most unless
- * they say another size. With an error nothing of the service is added. */
+ * Limits of "*" and of "grpc.health.v1.Health" hold for the service, except their pool, which is not used; a request
+ * has 4 KiB at most unless the limits set another size. */
 TORC_API torc_health *torc_health_new(torc_server *server, torc_error **error);
 
 /* Sets the status of a service ("package.Service", or "" for the server; copied), and tells the clients that watch it.
- * 0; TORC_EINVAL (NULL, a status that is not above, a name that is not UTF-8 or above 1024 bytes); TORC_ESTATE after
- * torc_health_shutdown or when the server stops: nothing changes. */
+ * Returns 0; or an error, and nothing changes: TORC_EINVAL (NULL, a status that is not in enum torc_health_status, a
+ * name that is not UTF-8 or above 1024 bytes), TORC_ESTATE (after torc_health_shutdown, or once the server stops). */
 TORC_API int torc_health_set(torc_health *health, const char *service, int status);
 
 /* Makes all services NOT_SERVING for good, and tells the clients that watch them. NULL is allowed. */

@@ -5,9 +5,9 @@
  * the first use of the log, for instance TORC_LOG=xds=debug,lb=info or TORC_LOG=warn for all modules.
  *
  * A line goes to one sink. Lines that are written while a runtime's loop turns (its channels, policies, connections and
- * xDS clients live there) go to that runtime's sink, if it was given one. All others go to the process's: those of
- * runtimes without a sink, of functions while they run on the application's own thread, of threads that serve several
- * runtimes (fetches of tokens, long computations, an xDS domain) and of the services of torc/admin.h.
+ * xDS clients live there) go to that runtime's sink, if it was given one. All other lines go to the process's sink:
+ * lines of runtimes without a sink, of functions that the application calls outside of a loop's turn, of threads that
+ * serve several runtimes (fetches of tokens, long computations, an xDS domain) and of the services of torc/admin.h.
  *
  *     static void write_line(enum torc_log_level level, const char *module, const char *message, void *arg)
  *     {
@@ -27,7 +27,8 @@
 extern "C" {
 #endif
 
-/* How much is logged: a level, and those above it. In TORC_LOG they are none, error, warn, info, debug and trace. */
+/* The level of a line. A module's level lets lines of that level and of smaller numbers pass. In TORC_LOG the levels
+ * are none, error, warn, info, debug and trace. */
 enum torc_log_level {
     TORC_LOG_NONE = 0,  /* nothing; no line has this level */
     TORC_LOG_ERROR = 1, /* stays broken until somebody acts */
@@ -51,9 +52,9 @@ typedef void (*torc_log_fn)(enum torc_log_level level, const char *module, const
 struct torc_log_sink {
     uint64_t size;
     torc_log_fn write; /* required */
-    /* The last callback, when `arg` is the application's again; NULL: none. Called by torc_runtime_free on its thread,
-     * when it is about to return 0: no other callback of the sink follows. Not called if torc_runtime_new fails, nor in
-     * a child of a fork, nor by an exit of the process. */
+    /* The last callback: `arg` is the application's again. Called by torc_runtime_free on its thread, when it is about
+     * to return 0. Not called if torc_runtime_new fails, nor in a child of a fork, nor by an exit of the process. NULL:
+     * none. */
     void (*release)(void *arg);
     void *arg;          /* handed to the functions; may be NULL */
     const char *levels; /* as TORC_LOG has them ("warn,xds=debug"); a module that they do not name is off. Copied; NULL:

@@ -1,4 +1,4 @@
-/* Received messages. SPDX-License-Identifier: Apache-2.0
+/* Messages as bytes. SPDX-License-Identifier: Apache-2.0
  *
  * Torc hands out what the other side sent as bytes, which the application decodes with the library of its choice:
  *
@@ -14,8 +14,8 @@
  *         queue_push(arg, torc_message_ref(message)); // torc_message_unref when it is taken out
  *     }
  *
- * Nobody has checked the bytes: decode them as input from outside (torc/protobuf_c.h does). All functions may be called
- * on any thread. */
+ * Torc does not check the bytes: decode them as input from outside (torc/protobuf_c.h does). All functions may be
+ * called on any thread. */
 #ifndef TORC_MESSAGE_H
 #define TORC_MESSAGE_H
 
@@ -50,8 +50,8 @@ TORC_API int torc_message_compressed(const torc_message *message);
  * the reference; NULL for NULL. Nothing is copied. */
 TORC_API torc_message *torc_message_ref(const torc_message *message);
 
-/* Gives back one reference, also after the stream, the channel and the runtime have ended; the last one frees the
- * bytes. A message that was only lent must not come here. NULL is allowed. */
+/* Gives back one reference; the last one frees the bytes. May be called after the stream, the channel and the runtime
+ * have ended. Must not be called for a message that was only lent. NULL is allowed. */
 TORC_API void torc_message_unref(torc_message *message);
 
 #ifdef __cplusplus

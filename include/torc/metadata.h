@@ -29,18 +29,18 @@ typedef struct torc_metadata torc_metadata;
 
 /* Returns an empty list, which the caller frees; never NULL. */
 TORC_API torc_metadata *torc_metadata_new(void);
-/* Frees the list with its fields; pointers from torc_metadata_at and torc_metadata_find are dangling from then on. A
- * value named "authorization" is overwritten before. NULL is allowed; borrowed metadata must not come here. */
+/* Frees the list with its fields; pointers from torc_metadata_at and torc_metadata_find are dangling from then on.
+ * Overwrites the value of a field named "authorization" first. NULL is allowed; borrowed metadata is not. */
 TORC_API void torc_metadata_free(torc_metadata *metadata);
 /* Adds a field behind the others, with copies of name and value; a field of the same name stays. value_len: in bytes,
- * without a NUL; `value` may be NULL if it is 0. Upper case in a name is lowered. Returns 0, or TORC_EINVAL, and then
+ * without a NUL; `value` may be NULL if it is 0. Upper case in a name is lowered. Returns 0; or TORC_EINVAL, and then
  * nothing is added: for metadata or a name that is NULL, borrowed metadata, a name or value that gRPC does not allow,
  * and reserved names (those that start with "grpc-" or ":", and "te", "content-type", "user-agent", "connection" and
- * the like). Not reserved are two names that a server's trailers may have: "grpc-status-details-bin", a serialised
- * google.rpc.Status, whose code must be that of the RPC's status (the client's RPC ends with INTERNAL otherwise), and
- * "grpc-retry-pushback-ms", when a client may try again, a decimal integer of 32 bits, -1: never (gRFC A6). What was
- * received may have other values (tabs, bytes above 0x7f), which are TORC_EINVAL here: those belong in a "-bin"
- * field. */
+ * the like). Two "grpc-" names are allowed, for a server's trailers: "grpc-status-details-bin", a serialised
+ * google.rpc.Status, whose code must be that of the RPC's status (else the client's RPC ends with INTERNAL), and
+ * "grpc-retry-pushback-ms" (gRFC A6), after how many milliseconds a client may try again, a decimal integer of 32 bits;
+ * a negative number: never. Received values may have other bytes (tabs, bytes above 0x7f), which are TORC_EINVAL here:
+ * use a "-bin" field for them. */
 TORC_API int torc_metadata_add(torc_metadata *metadata, const char *name, const void *value, size_t value_len);
 /* torc_metadata_add with a NUL-terminated string; TORC_EINVAL also for a value that is NULL. */
 TORC_API int torc_metadata_add_string(torc_metadata *metadata, const char *name, const char *value);

@@ -7,10 +7,10 @@
  *     ...
  *     torc_orca_free(orca);
  *
- * Clients get a report with the end of each RPC for which a value was recorded (the trailer endpoint-load-metrics-bin),
- * with the server's values added; and out of band: the service xds.service.orca.v3.OpenRcaService sends the server's
- * values as often as a client asks, all of them each time. weighted_round_robin uses the reports, and clients pass them
- * on to control planes (LRS). Any thread. */
+ * Clients get reports in two ways. With the end of each RPC for which a value was recorded: the trailer
+ * endpoint-load-metrics-bin has the RPC's values and the server's. And out of band: the service
+ * xds.service.orca.v3.OpenRcaService sends all values of the server at the interval that a client asks for.
+ * weighted_round_robin uses the reports, and clients pass them on to control planes (LRS). Any thread. */
 #ifndef TORC_ORCA_H
 #define TORC_ORCA_H
 
@@ -36,10 +36,10 @@ enum torc_orca_metric {
     TORC_ORCA_APPLICATION = 9,  /* what the application counts as its load; above 1: overloaded */
 };
 
-/* Begins the reports of a server, which has no values yet. min_interval_ms bounds how often a client may have reports
- * out of band; 0: 30000; -1: the service is not added, and reports come with RPCs alone (torc_orca_record). NULL with
+/* Begins the reports of a server, which has no values yet. min_interval_ms: the shortest interval of reports out of
+ * band; 0: 30000; -1: the service is not added, and reports come only with RPCs (torc_orca_record). Returns NULL with
  * an error: TORC_EINVAL (an interval below -1), TORC_EEXIST (the server has reports), and those of
- * torc_server_add_method. The caller frees it, before or after the server.
+ * torc_server_add_method. The caller frees the handle, before or after the server.
  *
  * When the server begins to stop, the streams of the service end with UNAVAILABLE. Limits of "*" and of
  * "xds.service.orca.v3.OpenRcaService" hold for the service, except their pool, which is not used; a request has 4 KiB
@@ -47,20 +47,20 @@ enum torc_orca_metric {
  * gets a report every 1,000,000 s. With an error nothing of the service is added. */
 TORC_API torc_orca *torc_orca_new(torc_server *server, int64_t min_interval_ms, torc_error **error);
 
-/* Sets a value of the server, in the place of the one before. `name` is copied; NULL for metrics without names. 0;
- * TORC_EINVAL: a metric that is unknown or of one RPC alone, a name that is missing, not UTF-8 or above 256 bytes, a
- * name for a metric without names, a value that is negative, infinite, not a number, or a share above 1; TORC_ELIMIT:
- * more than 256 values. Nothing changes then. */
+/* Sets a value of the server, which replaces an earlier one of the same metric and name. `name` is copied; NULL for
+ * metrics without names. Returns 0; or an error, and nothing changes: TORC_EINVAL (a metric that is unknown or of one
+ * RPC alone, a name that is missing, not UTF-8 or above 256 bytes, a name for a metric without names, a value that is
+ * negative, infinite, not a number, or above 1 for a metric of 0 to 1), TORC_ELIMIT (more than 256 values). */
 TORC_API int torc_orca_set(torc_orca *orca, int metric, const char *name, double value);
 
-/* Drops a value of the server. 0; TORC_EINVAL as for torc_orca_set; TORC_ENOTFOUND: it is not set. */
+/* Drops a value of the server. Returns 0; TORC_EINVAL as torc_orca_set; TORC_ENOTFOUND if the value is not set. */
 TORC_API int torc_orca_clear(torc_orca *orca, int metric, const char *name);
 
-/* Records a value of one RPC, for the report at its end: the values of the RPC, and those of the server that the RPC
- * has not set. An RPC without a recorded value has no report. Trailers in which the application has put an
- * "endpoint-load-metrics-bin" stay as they are. A server without a torc_orca reports recorded values, too. The
- * errors of torc_orca_set, but any metric may be recorded; TORC_ESTATE (the call was finished), TORC_ECANCELED,
- * TORC_ECLOSED. */
+/* Records a value of one RPC, for the report at its end. That report has the values of the RPC, and those of the server
+ * that the RPC has not recorded itself. An RPC without a recorded value has no report. Trailers of the application with
+ * an "endpoint-load-metrics-bin" stay as they are. A server without a torc_orca reports recorded values, too. Any
+ * metric may be recorded. Returns 0, the errors of torc_orca_set, TORC_ESTATE (the call was finished), TORC_ECANCELED,
+ * or TORC_ECLOSED. */
 TORC_API int torc_orca_record(torc_server_call *call, int metric, const char *name, double value);
 
 /* Gives the handle up; the server goes on reporting the values that it has. NULL is allowed. */

@@ -51,17 +51,17 @@ struct torc_endpoint {
 typedef struct torc_resolver_listener torc_resolver_listener;
 
 /* Reports new endpoints, an array of n (0: Torc's policies then fail RPCs with UNAVAILABLE), and optionally a service
- * config (JSON; NULL: none). The `size` of the first endpoint is the distance from one element to the next. TORC_EINVAL
- * for a listener that is NULL, an array that is NULL with n > 0, an endpoint without addresses, an address that is not
- * a literal, a weight or size out of range, TORC_EUNSUPPORTED for fields of a newer version, TORC_EFORK, TORC_ECLOSED
- * if the runtime has ended: nothing is reported then. The log (resolver=warn) names an address, a number of addresses,
- * a weight or a size that is refused. A service config that is malformed is not an error here: the channel keeps the
- * config of the last report that it could use; until there is such a report, RPCs fail with UNAVAILABLE. Any thread. */
+ * config (JSON; NULL: none). All endpoints have the same `size`, the distance from one element to the next. Returns 0;
+ * or an error, and nothing is reported: TORC_EINVAL for a NULL listener, a NULL array with n > 0, an endpoint without
+ * addresses, an address that is not a literal, a weight or size out of range, or sizes that differ; TORC_EUNSUPPORTED
+ * for fields of a newer version; TORC_EFORK; TORC_ECLOSED if the runtime has ended. The log (resolver=warn) names what
+ * is refused of an endpoint. A service config that is malformed is not an error here: the channel keeps the config of
+ * the last report that it could use; until there is such a report, RPCs fail with UNAVAILABLE. Any thread. */
 TORC_API int torc_resolver_report(torc_resolver_listener *listener, const struct torc_endpoint *endpoints, size_t n,
                                   const char *service_config_json);
 /* Reports that resolution failed. RPCs fail with this status unless endpoints were reported before; wait-for-ready ones
  * wait. INVALID_ARGUMENT, NOT_FOUND, ALREADY_EXISTS, FAILED_PRECONDITION, ABORTED, OUT_OF_RANGE and DATA_LOSS become
- * INTERNAL (A54: they are for servers to give); TORC_STATUS_OK and numbers that are not a code, UNKNOWN. message
+ * INTERNAL (A54: only servers give these codes); TORC_STATUS_OK and numbers that are not a code become UNKNOWN. message
  * (copied, may be NULL): the reason, for the text of RPCs. Returns 0, TORC_EINVAL for a NULL listener, TORC_EFORK, or
  * TORC_ECLOSED if the runtime has ended. Any thread. */
 TORC_API int torc_resolver_report_error(torc_resolver_listener *listener, enum torc_status_code code,
@@ -75,16 +75,16 @@ TORC_API void torc_resolver_listener_unref(torc_resolver_listener *listener);
 struct torc_resolver_factory {
     uint64_t size;
     const char *scheme; /* required; "myscheme": targets "myscheme:...". A lower-case letter, then lower-case letters,
-                           digits, "+", "-" and "."; targets may have it in upper case. Of factories with the same
-                           scheme the first counts */
+                           digits, "+", "-" and "."; targets may have it in upper case. If two factories have the same
+                           scheme, the first counts */
     /* Required. Starts a resolver for the part of the target behind "scheme:" ("///x" of "list:///x"); returns its
-     * state, which may be NULL. It may report at once. The listener is valid until stop returns, longer with a
-     * reference. Called when the channel leaves IDLE, not in torc_channel_new: at the first RPC, say. When the channel
-     * becomes IDLE again stop is called, and start with another listener after that. */
+     * state, which may be NULL. It may report at once. The listener is valid until `stop` returns, longer with a
+     * reference. Called when the channel leaves IDLE (at the first RPC, say), not in torc_channel_new. When the channel
+     * becomes IDLE again, `stop` is called; when it leaves IDLE once more, `start` with another listener. */
     void *(*start)(const char *target_rest, torc_resolver_listener *listener, void *arg);
-    /* Asks for newer results (may be NULL). */
+    /* Asks for newer results. May be NULL. */
     void (*request_reresolution)(void *state);
-    /* Ends the resolver; no report counts after it. May be NULL. `start` may be called again after it. */
+    /* Ends the resolver; later reports to its listener are dropped. May be NULL. */
     void (*stop)(void *state);
     void *arg; /* handed to start; may be NULL */
     /* The channel gives the factory up, and calls none of its functions again: this function may free `arg`. Called

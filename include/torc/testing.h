@@ -75,18 +75,18 @@ extern "C" {
 /* A world: its time, its network, its names and its control plane. A process has one at a time. */
 typedef struct torc_testing torc_testing;
 
-/* Makes a world, whose time begins at one second (torc_time_ms). Of things that may happen in any order the seed
- * chooses one; another seed is another order. Before there is a world no runtime can be made, so neither can channels
- * and servers (TORC_ESTATE). NULL with an error: TORC_ESTATE (there is a world, or the process is linked with libtorc
- * before libtorc-testing).
+/* Makes a world, whose time begins at one second (torc_time_ms). Where several things may happen next, the seed chooses
+ * their order; another seed gives another order. Before there is a world no runtime can be made, and so no channels and
+ * servers (TORC_ESTATE). Returns NULL with an error: TORC_ESTATE (there is a world already, or the process is linked
+ * with libtorc before libtorc-testing).
  *
  * The environment is empty for Torc, so TORC_LOG is not read: torc_log_set_levels sets what is logged. */
 TORC_TESTING_API torc_testing *torc_testing_new(uint64_t seed, torc_error **error);
 
-/* Ends the world. Functions of torc_testing_after that still wait are called; the default runtime is freed, as by
- * torc_runtime_free: channels and servers that are left on it end, and their handles stay good until each is given up.
- * 0; TORC_ESTATE if a runtime or an xDS domain of the test is left, which must be freed first; TORC_EDEADLK in a
- * callback, and in a function of torc_testing_after: nothing has happened then. NULL is allowed: 0.
+/* Ends the world, and returns 0. Functions of torc_testing_after that still wait are called; the default runtime is
+ * freed, as by torc_runtime_free: channels and servers that are left on it end, and their handles stay valid until each
+ * is given up. TORC_ESTATE if a runtime or an xDS domain of the test is left, which must be freed first; TORC_EDEADLK
+ * in a callback, and in a function of torc_testing_after: nothing has happened then. NULL is allowed: 0.
  *
  * Channels, servers and calls that the test never frees do not change the result: LeakSanitizer or valgrind finds them.
  * LeakSanitizer needs ASAN_OPTIONS=fast_unwind_on_malloc=0 to name the caller. */
@@ -94,16 +94,16 @@ TORC_TESTING_API int torc_testing_free(torc_testing *world);
 
 /* --- time --- */
 
-/* Does all that is due in the next `ms` milliseconds, in order; then so much time has passed, or more if a function of
- * torc_testing_after blocks beyond the end. With 0 it does what is due now.
+/* Does all that is due in the next `ms` milliseconds, in order. Afterwards `ms` milliseconds have passed, or more if a
+ * function of torc_testing_after blocks beyond the end. With 0 it does what is due now.
  *
  * A channel without calls for idle_timeout_ms (30 minutes) becomes idle, also when time jumps there, and drops its xDS
  * resources: it asks for them again at the next call. Set idle_timeout_ms to -1 or make calls between the jumps if a
  * test is about resources that stay.
  *
- * On a thread of a pool it waits, while the world goes on: a handler sleeps by it.
+ * On a thread of a pool it sleeps, while the world goes on.
  *
- * 0; TORC_EINVAL for negative times, TORC_EDEADLK in a callback. */
+ * 0; TORC_EINVAL for negative times, TORC_EDEADLK in a callback on the world's thread. */
 TORC_TESTING_API int torc_testing_advance(torc_testing *world, int64_t ms);
 
 /* Does all that is due now, and what follows from it without time passing. Connections without a delay (see
@@ -118,8 +118,8 @@ TORC_TESTING_API int torc_testing_run_until_idle(torc_testing *world);
 TORC_TESTING_API int torc_testing_run_until(torc_testing *world, int (*done)(void *arg), void *arg, int64_t limit_ms);
 
 /* Has fn(arg) called once, `ms` milliseconds from now: for handlers that answer late, and for what a test wants to
- * happen in the middle of a call. fn runs outside of callbacks, so it may block. At the latest it is called inside
- * torc_testing_free. 0; TORC_EINVAL for negative times and a NULL fn, TORC_ECLOSED inside torc_testing_free. May be
+ * happen in the middle of a call. fn runs outside of callbacks, so it may block. fn is called inside torc_testing_free
+ * at the latest. 0; TORC_EINVAL for negative times and a NULL fn, TORC_ECLOSED inside torc_testing_free. May be
  * called in callbacks. */
 TORC_TESTING_API int torc_testing_after(torc_testing *world, int64_t ms, void (*fn)(void *arg), void *arg);
 
@@ -128,7 +128,7 @@ TORC_TESTING_API int torc_testing_after(torc_testing *world, int64_t ms, void (*
 /* The states of a host. */
 enum torc_testing_host {
     TORC_TESTING_UP = 0,      /* connections reach the server that listens there; without one they are refused */
-    TORC_TESTING_REFUSES = 1, /* new connections are refused; those that there are stay */
+    TORC_TESTING_REFUSES = 1, /* new connections are refused; existing ones stay */
     TORC_TESTING_SILENT = 2,  /* nothing comes back: attempts to connect run into their timeout, and on connections
                                  nothing arrives any longer in either direction, also when the host is up again */
 };
@@ -140,19 +140,22 @@ enum torc_testing_host {
  * Channels with equal options to one address share the connection and its backoff.
  *
  * A connection that SILENT has made silent lives until an end gives it up: with keepalive, or when bytes that were sent
- * stay unacknowledged for 15 minutes (for keepalive_timeout_ms, 20 s, at the end of a client with keepalive). This end
+ * stay unacknowledged for 15 minutes (for keepalive_timeout_ms, 20 s by default, on a client with keepalive). This end
  * fails with "Connection timed out"; the other end hears nothing of it.
  *
- * 0; TORC_EINVAL for an address that is not one or a wildcard, and an unknown state. May be called in callbacks. */
+ * 0; TORC_EINVAL for a text that is not an address, for a wildcard, and for an unknown state. May be called in
+ * callbacks. */
 TORC_TESTING_API int torc_testing_set_host(torc_testing *world, const char *address, int state);
 
-/* Ends the connections to an address with a reset, as a server that dies does; silent ones, too. Returns how many there
- * were; TORC_EINVAL for an address that is not one, or a wildcard. May be called in callbacks. */
+/* Ends the connections to an address with a reset, as a server that dies does; silent connections, too. Returns how
+ * many connections there were; TORC_EINVAL for a text that is not an address, and for a wildcard. May be called in
+ * callbacks. */
 TORC_TESTING_API int torc_testing_cut(torc_testing *world, const char *address);
 
 /* Holds up the bytes on connections to an address for `ms` milliseconds, in both directions; then they arrive. Of two
- * stalls the later end counts. Returns how many connections there were, silent ones included, whose bytes never
- * arrive; TORC_EINVAL for an address that is not one or a wildcard, and negative times. May be called in callbacks. */
+ * stalls the later end counts. Returns how many connections there were, also silent ones, although their bytes never
+ * arrive. TORC_EINVAL for a text that is not an address, for a wildcard, and for negative times. May be called in
+ * callbacks. */
 TORC_TESTING_API int torc_testing_stall(torc_testing *world, const char *address, int64_t ms);
 
 /* Sets how long bytes take from one end to the other, in microseconds, on connections that are made from now on; 0 at
@@ -169,12 +172,12 @@ TORC_TESTING_API int torc_testing_set_name(torc_testing *world, const char *name
 
 /* --- the control plane --- */
 
-/* Has the control plane of the world serve resources, besides those it has: a text in the form of `torc serve-xds`
- * (YAML or JSON: {"resources": [{"@type": ...}]}, a list, or one resource), which is copied. Resources of a type and
- * name that it has are replaced. Clients hear of the change when the world turns next, so a call made right after may
- * still go by the old resources: torc_testing_run_until_idle first. Targets such as xds:///orders find the control
- * plane by themselves: the bootstrap of the world names it, with the node id "torc-testing". A channel with a bootstrap
- * of its own (xds_bootstrap_json) finds it at torc_testing_xds_address, without TLS.
+/* Adds resources to the control plane of the world. text: in the form of `torc serve-xds` (YAML or JSON: {"resources":
+ * [{"@type": ...}]}, a list, or one resource); copied. A resource replaces an earlier one of its type and name. Clients
+ * hear of the change when the world turns next, so a call made right after may still go by the old resources:
+ * torc_testing_run_until_idle first. Targets such as xds:///orders find the control plane by themselves: the bootstrap
+ * of the world names it, with the node id "torc-testing". A channel with a bootstrap of its own (xds_bootstrap_json)
+ * finds it at torc_testing_xds_address, without TLS.
  *
  * 0 means that the text was read, not that clients accept it: torc_log_set_levels("xds=info") shows what they refuse.
  *

@@ -1,6 +1,6 @@
-/* Torc: gRPC clients and servers with a proxyless service mesh. This header brings the whole API, but for
- * torc/protobuf_c.h, which needs the headers of protobuf-c, torc/json.h, whose functions are in libtorc-json, and
- * torc/testing.h, whose functions are in libtorc-testing alone.
+/* Torc: gRPC clients and servers with a proxyless service mesh. This header includes the whole API except three
+ * headers: torc/protobuf_c.h, which needs the headers of protobuf-c, torc/json.h, whose functions are in libtorc-json,
+ * and torc/testing.h, whose functions are only in libtorc-testing.
  *
  * If a handle or a required argument is NULL, functions that return errors return TORC_EINVAL, functions that return a
  * pointer return NULL, and functions that free or cancel do nothing; a comment says where it is otherwise. The

@@ -28,8 +28,8 @@
 extern "C" {
 #endif
 
-/* A connection that Torc waits for, within connect_timeout_ms, until torc_dial_done frees it. It does not depend on the
- * channel or the runtime: these may have ended. */
+/* A connection that Torc waits for, at most connect_timeout_ms. The object lives until torc_dial_done, which frees it;
+ * the channel and the runtime may end before. */
 typedef struct torc_dial torc_dial;
 
 /* How the connections of a channel are opened. */
@@ -41,23 +41,23 @@ struct torc_dialer {
     void (*dial)(torc_dial *dial, const char *address, void *arg);
     /* Torc has given the connection up: the time has run out, the LB policy no longer needs it, or the channel has
      * ended. torc_dial_done is still to be called, from inside or later. Called on the loop's thread, at most once, and
-     * never when torc_dial_done has been called: a torc_dial_done on another thread waits until cancel has returned, so
-     * it must not be called under a lock that cancel takes. NULL: none. */
+     * never after torc_dial_done. A torc_dial_done on another thread waits until cancel has returned, so do not call it
+     * under a lock that cancel takes. NULL: none. */
     void (*cancel)(torc_dial *dial, void *arg);
-    /* The last callback, when `arg` is the application's again: when the channel has ended, on the loop's thread, at
+    /* The last callback: `arg` is the application's again. Called when the channel has ended, on the loop's thread, at
      * the latest inside torc_runtime_free. For a channel that was never used and whose runtime was freed before it,
      * inside torc_channel_free. Not called if torc_channel_new fails, nor in a child of a fork. NULL: none. */
     void (*release)(void *arg);
     void *arg; /* handed to the functions; may be NULL */
 };
 
-/* Ends a dial, and frees it. fd: a connected stream socket, which is Torc's from now on: Torc closes it, also when
- * nobody waits any longer. Or -1 with an error, which is borrowed, and whose text the RPCs' status has. A descriptor
- * that is not a connected stream socket, and one that comes with an error, is closed, and the attempt has failed; the
- * next follows with backoff. NULL: fd is closed. Any thread. */
+/* Ends a dial, and frees it. fd: a connected stream socket, which Torc takes over and closes, also when it no longer
+ * waits for the connection; or -1 with an error. The error is borrowed; its text becomes part of the RPCs' status. A
+ * descriptor that is not a connected stream socket, or that comes with an error, is closed, and the attempt fails; the
+ * next attempt follows with backoff. A NULL dial: fd is closed. Any thread. */
 TORC_API void torc_dial_done(torc_dial *dial, int fd, const torc_error *error);
 
-/* Attaches a pointer of the application's to a dial, for cancel. Any thread, until torc_dial_done. */
+/* Attaches a pointer of the application to a dial, for cancel to find. Any thread, until torc_dial_done. */
 TORC_API void torc_dial_set_data(torc_dial *dial, void *data);
 
 /* Returns the pointer that was attached, NULL if none was, and for NULL. Any thread, until torc_dial_done. */

@@ -8,8 +8,8 @@
  *
  * torc_X_init(&x) does what `x = (struct torc_X){TORC_SIZE(torc_X)}` does: sets the struct's size, and every other
  * field to zero, the default. The functions are the program's own code, not the library's: they write as many bytes as
- * the program's struct has. They cannot fail, must not be given NULL, and work on any thread. The comment of each names
- * the fields that must be set afterwards. Bindings that read headers leave this header out. */
+ * the program's struct has. They cannot fail, must not be given NULL, and work on any thread. The comment of each
+ * function names the fields that must be set afterwards. Bindings that read headers leave this header out. */
 #ifndef TORC_INLINE_H
 #define TORC_INLINE_H
 
@@ -67,7 +67,7 @@ static inline void torc_tls_files_init(struct torc_tls_files *files)
     files->size = sizeof(*files);
 }
 
-/* Requires nothing: what Google's environment variables say. */
+/* Requires nothing: the files and the metadata server that torc_credentials_google_default names. */
 static inline void torc_google_options_init(struct torc_google_options *options)
 {
     memset(options, 0, sizeof(*options));
@@ -151,7 +151,7 @@ static inline void torc_server_tls_files_init(struct torc_server_tls_files *file
     files->size = sizeof(*files);
 }
 
-/* Requires nothing; limits nothing until a field is set. */
+/* Requires nothing: no limits, and no pool. */
 static inline void torc_method_options_init(struct torc_method_options *options)
 {
     memset(options, 0, sizeof(*options));
@@ -165,7 +165,7 @@ static inline void torc_handler_init(struct torc_handler *handler)
     handler->size = sizeof(*handler);
 }
 
-/* Requires nothing: events that are NULL are not told. */
+/* Requires nothing: an event that is NULL is not reported. */
 static inline void torc_server_call_events_init(struct torc_server_call_events *events)
 {
     memset(events, 0, sizeof(*events));

@@ -25,9 +25,9 @@
  *
  * Hooks are called on the thread that drives the loop of the channel's runtime, in a turn of the loop, one at a time:
  * never inside a function that starts, cancels or frees an RPC without waiting. (A function that waits, such as
- * torc_unary, may drive the loop of a TORC_RUNTIME_CALLER runtime, and so call hooks.) They must not wait. They may
+ * torc_unary, may drive the loop of a TORC_RUNTIME_CALLER runtime, and so call hooks.) Hooks must not wait. They may
  * call what any callback may: free or cancel the stream of the RPC, free the channel, start other RPCs, on the same
- * channel too (those RPCs pass the interceptors as any RPC does). A torc_rpc is valid on that thread alone, from
+ * channel too (those RPCs pass the interceptors as any RPC does). A torc_rpc is valid only on that thread, from
  * on_start until on_end has returned.
  *
  * Hooks are not called for torc_explain, and not for an RPC that Torc refuses before it begins: one that could not
@@ -35,8 +35,8 @@
  * In a child of a fork no hook is called for the parent's RPCs.
  *
  * On a server (torc_server_options.interceptors) the first interceptor of the list is the outermost, too, next to the
- * client: requests go inward to the handler, responses and statuses outward. Each hook says what is different there;
- * what holds for all of them:
+ * client: requests go inward to the handler, responses and statuses outward. The comment of each hook says what differs
+ * on a server. For all hooks of a server:
  *     - on_attempt, on_pick and on_wire are never called: a server makes no attempts.
  *     - Hooks are called on the thread that drives the runtime of the RPC's connection, also for methods that have a
  *       pool: with torc_server_options.runtimes, hooks of RPCs on different runtimes run side by side.
@@ -89,8 +89,9 @@ struct torc_interceptor {
     int64_t state_size; /* up to 65536; 0: no state */
     const char *name;   /* for texts; copied; NULL: its place in the list */
 
-    /* The RPC begins: before its route is chosen, or anything is sent. May add metadata, which routes and hash policies
-     * see. On a server: the request's metadata came, and no message was read; the handler sees what the hook adds. */
+    /* The RPC begins: its route is not chosen yet, and nothing was sent. The hook may add metadata, which routes and
+     * hash policies see. On a server: the request's metadata came, and no message was read; the handler sees what the
+     * hook adds. */
     int (*on_start)(torc_rpc *rpc, void *state, void *arg);
 
     /* An attempt begins, before its pick: number 1, then each retry (also one that A6 calls transparent) and each
@@ -100,17 +101,17 @@ struct torc_interceptor {
     /* A message on its way: `sent` 1, to the server, once for all attempts, before it is compressed and its size is
      * checked; 0, from the server, after it was decompressed. *message is borrowed. A hook that stores another message
      * there gives Torc a reference of its own (torc_message_new); a hook that stores NULL ends the RPC with INTERNAL.
-     * While a message is delayed none follows in its direction: a sender gets TORC_EAGAIN, and the server is slowed by
-     * flow control. The status comes behind a received message that is delayed. On a server `sent` is 1 for messages to
-     * the client and 0 for messages from it; the handler's status comes behind its messages, and ends the delay of a
-     * received one. */
+     * While a message is delayed, no other message passes in its direction: a sender gets TORC_EAGAIN, and flow control
+     * slows the server. The status comes behind a received message that is delayed. On a server `sent` is 1 for
+     * messages to the client and 0 for messages from it. The handler's status comes behind the handler's messages, and
+     * drops a message from the client that is delayed. */
     int (*on_message)(torc_rpc *rpc, int sent, torc_message **message, void *state, void *arg);
 
-    /* The outcome, on its way to the application, after retries: once, for each interceptor whose on_start let the RPC
-     * go on, the innermost first, whatever ended the RPC (a cancellation and the deadline, too). Verdict 0 leaves the
-     * status as it is; 1 to 16 replaces it. A failure cannot become OK: the response would be missing. Headers and
-     * trailers can be read. On a server: on its way to the client; also when the client will not see it (it gave up,
-     * its connection broke). */
+    /* The outcome, on its way to the application, after retries. Called once for each interceptor whose on_start let
+     * the RPC go on, the innermost first, whatever ended the RPC (a cancellation and the deadline, too). Verdict 0
+     * leaves the status as it is; 1 to 16 replaces it. A failure cannot become OK: the response would be missing.
+     * Headers and trailers can be read. On a server the status is on its way to the client; the hook is also called
+     * when the client will not see it (the client gave up, its connection broke). */
     int (*on_status)(torc_rpc *rpc, int code, void *state, void *arg);
 
     /* Observes: a picker was asked for an attempt. An RPC that waits for a connection has several picks. */
@@ -119,16 +120,17 @@ struct torc_interceptor {
     /* Observes: something happened to an attempt. */
     void (*on_wire)(torc_rpc *rpc, const torc_wire *wire, void *state, void *arg);
 
-    /* The RPC is over, with this status: exactly once for each interceptor that the RPC had come to (its on_start was
-     * called, or would have been), the innermost first, before the application hears of the end. On a server: the
-     * status was written (the handler's, or Torc's own because a message was malformed or too large), or the RPC ended
-     * otherwise, with the status that says why; on_cancel may have come before. */
+    /* The RPC is over, with this status. Called exactly once for each interceptor that the RPC had reached (its
+     * on_start was called, or it has none and a later one's was called), the innermost first, before the application
+     * hears of the end. On a server: the status was written (the handler's, or Torc's own because a message was
+     * malformed or too large), or the RPC ended in another way, and the status says why; on_cancel may have come
+     * before. */
     void (*on_end)(torc_rpc *rpc, int code, void *state, void *arg);
 
     /* The channel gives the interceptor up, and no hook follows: this function may free `arg`. Called once for each
      * channel that was made with the interceptor, when the channel and the handles of its RPCs have been freed, by the
-     * thread that frees the last of them or that drives the loop. Not called if torc_channel_new failed. For a server
-     * the same holds of the server, its calls and torc_server_new. */
+     * thread that frees the last of them or by the thread that drives the loop. Not called if torc_channel_new failed.
+     * For a server: once, when the server and its calls have been given up; not called if torc_server_new failed. */
     void (*release)(void *arg);
     void *arg; /* handed to the functions; may be NULL */
 };
@@ -136,25 +138,25 @@ struct torc_interceptor {
 /* --- the RPC. For hooks, on the loop's thread. For NULL, peer and text are "", other pointers NULL and numbers 0;
  * functions that add or set return TORC_EINVAL. --- */
 
-/* "/package.Service/Method"; the target of the channel (a server: ""); the :authority of the channel (a server: of the
- * request). Borrowed from the RPC. */
+/* Return "/package.Service/Method"; the target of the channel, "" on a server; the :authority of the channel, on a
+ * server of the request. Borrowed from the RPC. */
 TORC_API const char *torc_rpc_method(const torc_rpc *rpc);
 TORC_API const char *torc_rpc_target(const torc_rpc *rpc);
 TORC_API const char *torc_rpc_authority(const torc_rpc *rpc);
 
-/* The address of the last backend; "" before one was reached, and with hedging until an attempt has brought headers or
- * the RPC has its outcome. On a server, the client's. Borrowed for the hook. */
+/* Returns the address of the last backend; "" before one was reached, and with hedging until an attempt has brought
+ * headers or the RPC has its outcome. On a server the client's address. Borrowed for the hook. */
 TORC_API const char *torc_rpc_peer(const torc_rpc *rpc);
 
-/* Milliseconds until the deadline, as torc_call_options.timeout_ms takes them: 0 for no deadline, -1 when it has
- * passed. */
+/* Returns the milliseconds until the deadline, as torc_call_options.timeout_ms takes them: 0 for no deadline, -1 when
+ * it has passed. */
 TORC_API int64_t torc_rpc_time_left(const torc_rpc *rpc);
 
-/* Number of attempts that have begun; on a server 0. */
+/* Returns the number of attempts that have begun; 0 on a server. */
 TORC_API uint32_t torc_rpc_attempts(const torc_rpc *rpc);
 
-/* The metadata of the request, with what interceptors added until now. Borrowed until on_end has returned; later
- * additions are not in it. The first call, and the first after an addition, makes a copy. */
+/* Returns the metadata of the request, with what interceptors have added so far. Borrowed until on_end has returned;
+ * later additions are not in it. The first call, and the first after an addition, makes a copy. */
 TORC_API const torc_metadata *torc_rpc_metadata(torc_rpc *rpc);
 
 /* Adds a field to the metadata of the request, with copies of name and value. TORC_EINVAL for a field that
@@ -173,32 +175,35 @@ TORC_API int torc_rpc_add_trailer(torc_rpc *rpc, const char *name, const void *v
  * TORC_ESTATE outside of a hook that returns a verdict. */
 TORC_API int torc_rpc_set_text(torc_rpc *rpc, const char *text);
 
-/* The initial metadata and the trailers of the response, in on_status and on_end; NULL when none came (on a server:
- * when there are none, or initial metadata was not sent), and in other hooks. Borrowed until on_end has returned. */
+/* Return the initial metadata and the trailers of the response, in on_status and on_end; NULL when none came (on a
+ * server: when there are none, or initial metadata was not sent), and in other hooks. Borrowed until on_end has
+ * returned. */
 TORC_API const torc_metadata *torc_rpc_headers(torc_rpc *rpc);
 TORC_API const torc_metadata *torc_rpc_trailers(torc_rpc *rpc);
 
-/* The text of the status, and the part that made it (enum torc_layer; TORC_LAYER_NONE for OK; TORC_LAYER_PEER for the
- * handler of a server), in on_status and on_end; "" and TORC_LAYER_NONE in other hooks. Borrowed for the hook. */
+/* Return the text of the status, and the part that made it (enum torc_layer; TORC_LAYER_NONE for OK; TORC_LAYER_PEER
+ * for the handler of a server), in on_status and on_end; "" and TORC_LAYER_NONE in other hooks. Borrowed for the hook.
+ */
 TORC_API const char *torc_rpc_text(const torc_rpc *rpc);
 TORC_API int torc_rpc_layer(const torc_rpc *rpc);
 
 /* --- delays --- */
 
-/* Has the present hook delay the RPC: the hook keeps the object, returns TORC_PENDING, and one call of torc_rpc_resume
- * follows, from any thread and at any time. Meanwhile the deadline counts, and the RPC may be cancelled or end with its
- * channel. Such an RPC does not wait for torc_rpc_resume; the object stays valid, and resuming it only frees it. After
- * the deadline, a cancellation, or the end of the channel, TORC_PENDING from on_status counts as 0. NULL outside of a
- * hook that returns a verdict, and when the hook has one already. If the hook returns another verdict, that one counts
- * at once; torc_rpc_resume must still be called, and only frees the object. */
+/* Lets the present hook delay the RPC. The hook keeps the object that is returned, and returns TORC_PENDING;
+ * torc_rpc_resume must then be called once, from any thread and at any time. Meanwhile the deadline counts, and the RPC
+ * may be cancelled or end with its channel. Such an RPC does not wait for torc_rpc_resume; the object stays valid, and
+ * resuming it only frees it. After the deadline, a cancellation, or the end of the channel, TORC_PENDING from on_status
+ * counts as 0. If the hook returns another verdict, that verdict counts at once; torc_rpc_resume must still be called,
+ * and only frees the object. Returns NULL outside of a hook that returns a verdict, and when the hook has an object
+ * already. */
 TORC_API torc_pending *torc_rpc_suspend(torc_rpc *rpc);
 
 /* Adds metadata to the request when the RPC resumes, after a delay in on_start. TORC_EINVAL for a field that
  * torc_metadata_add refuses. One thread at a time, before torc_rpc_resume. */
 TORC_API int torc_pending_add_metadata(torc_pending *pending, const char *name, const void *value, size_t value_len);
 
-/* Replaces the message when the RPC resumes, after a delay in on_message. Takes over the reference, in any case. One
- * thread at a time, before torc_rpc_resume. TORC_EINVAL when either is NULL. */
+/* Replaces the message when the RPC resumes, after a delay in on_message. Takes over the reference to the message, also
+ * when it fails. One thread at a time, before torc_rpc_resume. TORC_EINVAL when either is NULL. */
 TORC_API int torc_pending_set_message(torc_pending *pending, torc_message *message);
 
 /* Ends the delay with the verdict of the hook (TORC_PENDING is not allowed again) and, if that refuses, a text that is
@@ -216,16 +221,17 @@ enum torc_pick_kind {
     TORC_PICK_DROP = 4,     /* it fails, wait-for-ready or not */
 };
 
-/* An enum torc_pick_kind. */
+/* Returns an enum torc_pick_kind. */
 TORC_API int torc_pick_outcome(const torc_pick *pick);
-/* The number of the attempt, as on_attempt counts. */
+/* Returns the number of the attempt, as on_attempt counts. */
 TORC_API uint32_t torc_pick_attempt(const torc_pick *pick);
-/* The address of the endpoint, or of the endpoint whose connection the pick waits for; the LB policy that chose the
- * endpoint; the cluster of xDS. "" where there is none. */
+/* Return the address of the endpoint, or of the endpoint whose connection the pick waits for; the LB policy that chose
+ * the endpoint; the xDS cluster. "" where there is none. Borrowed for the hook. */
 TORC_API const char *torc_pick_endpoint(const torc_pick *pick);
 TORC_API const char *torc_pick_policy(const torc_pick *pick);
 TORC_API const char *torc_pick_cluster(const torc_pick *pick);
-/* Why the pick fails or is dropped: an enum torc_status_code and its text; TORC_STATUS_OK and "" otherwise. */
+/* Return why the pick fails or is dropped: an enum torc_status_code and its text; TORC_STATUS_OK and "" otherwise.
+ * Borrowed for the hook. */
 TORC_API int torc_pick_code(const torc_pick *pick);
 TORC_API const char *torc_pick_text(const torc_pick *pick);
 
@@ -241,16 +247,16 @@ enum torc_wire_kind {
     TORC_WIRE_ENDED = 5,    /* the stream is over, with torc_wire_code; once for each TORC_WIRE_OPENED */
 };
 
-/* An enum torc_wire_kind. */
+/* Returns an enum torc_wire_kind. */
 TORC_API int torc_wire_event(const torc_wire *wire);
-/* The number of the attempt, as on_attempt counts. */
+/* Returns the number of the attempt, as on_attempt counts. */
 TORC_API uint32_t torc_wire_attempt(const torc_wire *wire);
-/* The address that the attempt went to. Borrowed for the hook. */
+/* Returns the address that the attempt went to. Borrowed for the hook. */
 TORC_API const char *torc_wire_peer(const torc_wire *wire);
-/* The size of the message, in TORC_WIRE_SENT and TORC_WIRE_RECEIVED; 0 in other events. */
+/* Returns the size of the message, in TORC_WIRE_SENT and TORC_WIRE_RECEIVED; 0 in other events. */
 TORC_API uint64_t torc_wire_bytes(const torc_wire *wire);
-/* The status of the attempt, an enum torc_status_code, in TORC_WIRE_ENDED: for an attempt that Torc gave up, the
- * reason. */
+/* Returns the status of the attempt, an enum torc_status_code, in TORC_WIRE_ENDED: for an attempt that Torc gave up,
+ * the status that says why. */
 TORC_API int torc_wire_code(const torc_wire *wire);
 
 #ifdef __cplusplus

@@ -43,8 +43,8 @@
  *
  * Threads: a schema is for one thread at a time until torc_schema_link has succeeded. From then on any number of
  * threads may look things up and convert, as long as nothing is added. What the look-ups return belongs to the schema
- * and lives until torc_schema_free. Nothing here blocks or calls back. Errors are of TORC_LAYER_CODEC, but for
- * TORC_EINVAL and TORC_ESTATE, which are of TORC_LAYER_API. */
+ * and lives until torc_schema_free. Nothing here blocks or calls back. The layer of errors is TORC_LAYER_CODEC; of
+ * TORC_EINVAL and TORC_ESTATE it is TORC_LAYER_API. */
 #ifndef TORC_JSON_H
 #define TORC_JSON_H
 
@@ -89,40 +89,40 @@ TORC_JSON_API torc_schema *torc_schema_new(void);
 TORC_JSON_API void torc_schema_free(torc_schema *schema);
 
 /* Adds a serialised google.protobuf.FileDescriptorProto, which is copied. Files come in any order: what a file imports
- * may come before or after it. What it defines is found after torc_schema_link. 0, also when the schema has the same
- * file already, byte for byte. An error, and nothing is added: TORC_EINVAL (NULL), TORC_EPARSE (the bytes are not a
+ * may come before or after it. Its types are found after torc_schema_link. Returns 0, also when the schema has the same
+ * file already, byte for byte; or an error, and nothing is added: TORC_EINVAL (NULL), TORC_EPARSE (the bytes are not a
  * descriptor; the text names the file and the place), TORC_EEXIST (another file has its name), TORC_EUNSUPPORTED (a
  * syntax or an edition that is not known), TORC_ELIMIT. */
 TORC_JSON_API int torc_schema_add_file(torc_schema *schema, const void *bytes, size_t size, torc_error **error);
 
-/* Adds the files of a serialised google.protobuf.FileDescriptorSet. The errors of torc_schema_add_file; then none of
- * the files is added. */
+/* Adds the files of a serialised google.protobuf.FileDescriptorSet. Returns what torc_schema_add_file returns; after an
+ * error none of the files is added. */
 TORC_JSON_API int torc_schema_add_set(torc_schema *schema, const void *bytes, size_t size, torc_error **error);
 
-/* Adds the files of another schema, which stays as it is and need not be linked. The errors of torc_schema_add_file;
- * then none of the files is added. */
+/* Adds the files of another schema, which stays as it is and need not be linked. Returns what torc_schema_add_file
+ * returns; after an error none of the files is added. */
 TORC_JSON_API int torc_schema_merge(torc_schema *schema, const torc_schema *from, torc_error **error);
 
-/* Resolves what the files that were added since the last call refer to. 0; TORC_EINVAL (NULL); TORC_ENOTFOUND when a
- * type is not defined: the text names who refers to it, and the first import that was not added; TORC_EEXIST when two
- * files define one name, or one message has two fields of one number or name; TORC_EPARSE for types that cannot be what
- * they are used for (a map entry without a key, a google.protobuf.Timestamp with other fields) and extensions whose
- * number their message does not leave to extensions; TORC_ELIMIT. After an error the schema is as the last call that
- * succeeded left it: the files that were added since are gone, and may be added again beside others.
+/* Resolves the type names in the files that were added since the last call. Returns 0; TORC_EINVAL (NULL);
+ * TORC_ENOTFOUND when a type is not defined: the text names who refers to it, and the first import that was not added;
+ * TORC_EEXIST when a name is defined twice, or a message has two fields of one number or name; TORC_EPARSE for types
+ * that cannot be what they are used for (a map entry without a key, a google.protobuf.Timestamp with other fields) and
+ * extensions whose number their message does not leave to extensions; TORC_ELIMIT. After an error the schema is as the
+ * last call that succeeded left it: the files that were added since are gone, and may be added again with others.
  *
- * Files may be added and linked again later; a link costs what they have, whatever the schema has. Types that were
- * found before stay valid, and messages get the new extensions. A file may import what nobody added, as long as it
- * uses no type of it; imports may go in a circle.
+ * Files may be added and linked again later; the cost depends on the new files, hardly on the size of the schema. Types
+ * that were found before stay valid, and messages get the new extensions. A file may import what nobody added, as long
+ * as it uses no type of it; imports may go in a circle.
  *
- * Where two fields of a message have one name in JSON, which protoc refuses, the one that has it in the .proto file
- * keeps it, else the one with the lower number; the other has the name of the .proto file in JSON. */
+ * If two fields of a message have the same JSON name, which protoc refuses, the field with this name in the .proto file
+ * keeps it, else the field with the lower number. The other field has its .proto name in JSON. */
 TORC_JSON_API int torc_schema_link(torc_schema *schema, torc_error **error);
 
 /* Returns the name of file i in the order of addition, NULL beyond the last. */
 TORC_JSON_API const char *torc_schema_file_at(const torc_schema *schema, size_t i);
 
-/* Returns the name of the i-th import that was not added, in the order of the files that import them and without
- * repetition; NULL beyond the last. A client of reflection asks for index 0, adds that file, and asks again. */
+/* Returns the name of import i that was not added, counted from 0 in the order of the files that import them and
+ * without repetition; NULL beyond the last. A client of reflection takes index 0, adds that file, and asks again. */
 TORC_JSON_API const char *torc_schema_missing_at(const torc_schema *schema, size_t i);
 
 /* --- look-ups ---
@@ -184,16 +184,17 @@ TORC_JSON_API int torc_schema_method_server_streams(const torc_schema_method *me
 /* --- text for people --- */
 
 /* Returns what a name stands for as text of a .proto file: a message, an enum, a service, a method, a field, a oneof, a
- * value of an enum, an extension, or a file ("shop/orders.proto"; where a type has the name too, a name that ends in
- * ".proto" is the file's). Types have their full names. Comments, custom options, and options that say nothing of the
- * types (java_package) are left out. The caller frees it with torc_free. NULL with an error: TORC_EINVAL,
- * TORC_ENOTFOUND, TORC_ESTATE (not linked). */
+ * value of an enum, an extension, or a file ("shop/orders.proto"). If a file and a type have the same name, a name that
+ * ends in ".proto" means the file. Types have their full names. Comments, custom options, and options that do not
+ * concern the types (java_package) are left out. The caller frees the text with torc_free. NULL with an error:
+ * TORC_EINVAL, TORC_ENOTFOUND, TORC_ESTATE (not linked). */
 TORC_JSON_API char *torc_schema_describe(const torc_schema *schema, const char *name, torc_error **error);
 
 /* Returns JSON of a message with all its fields, to be filled in: default values, one element of each list and map, the
- * first field of each oneof. It is indented by two spaces, and torc_json_to_bytes takes it, where a message lacks no
- * required field. A message is {} within itself, more than 32 deep, behind the first 64 KiB, and if it is a message set
- * of proto2; fields behind the first MiB are left out. The caller frees it with torc_free. */
+ * first field of each oneof. The text is indented by two spaces. torc_json_to_bytes takes it, unless a message in it
+ * lacks a required field. A message is {} within a message of its own type, more than 32 deep, behind the first 64 KiB,
+ * and if it is a message set of proto2; fields behind the first MiB are left out. The caller frees the text with
+ * torc_free. */
 TORC_JSON_API char *torc_schema_template(const torc_schema_message *message);
 
 /* --- conversion --- */
@@ -205,23 +206,23 @@ struct torc_json_options {
     int32_t allow_unknown; /* reading: TORC_ON passes over unknown fields and unknown names of enum values */
     int32_t proto_names;   /* writing: TORC_ON writes the names of the .proto file, not those in lowerCamelCase */
     int32_t enum_numbers;  /* writing: TORC_ON writes enum values as numbers */
-    int32_t unknown_any;   /* TORC_ON: {"@type": URL, "@value": BASE64} is an Any whose type the schema does not have,
-                              both ways; else such an Any is an error */
+    int32_t unknown_any;   /* both ways: TORC_ON: an Any whose type the schema does not have is {"@type": URL, "@value":
+                              BASE64}; else such an Any is an error */
     int32_t allow_partial; /* reading: TORC_ON does not ask for required fields (proto2) */
     int64_t indent;        /* writing: spaces for each level, 1 to 16; 0: all in one line without spaces */
-    int64_t max_depth;     /* messages within one another; entries of maps and Any count; 0: 100; 1 to 100 */
+    int64_t max_depth;     /* of messages within one another, with entries of maps and Any; 0: 100; 1 to 100 */
     int64_t max_bytes;     /* of the input, and of the output; 0: 64 MiB; 1 to 2 GiB less one byte */
 };
 
 /* Reads one JSON value as a message of the type and stores its wire format in *bytes, which the caller frees with
  * torc_free (an empty message has *size 0 and bytes that must be freed as well). Fields are in the order of the text.
- * The schema is where the types of Any and extensions are looked up. text: UTF-8, need not end in a NUL.
+ * The types of Any and extensions are looked up in the schema. text: UTF-8, need not end in a NUL.
  *
- * 0. An error, and *bytes and *size are untouched: TORC_EINVAL (NULL, an option out of range), TORC_ESTATE (not
- * linked), TORC_EPARSE (not JSON, or not of the type: the text has line, column and field, as in "line 3, column 14:
- * field items[2].price: must be a number"), TORC_ENOTFOUND (an Any of unknown type), TORC_EUNSUPPORTED (a message set
- * of proto2), TORC_ELIMIT (too deep or too large). Takes memory of up to 20 times `text_size`, and 2 MiB, besides the
- * bytes. */
+ * Returns 0; or an error, and *bytes and *size are untouched: TORC_EINVAL (NULL, an option out of range), TORC_ESTATE
+ * (not linked), TORC_EUNSUPPORTED (options of a newer version), TORC_EPARSE (not JSON, or not of the type: the text has
+ * line, column and field, as in "line 3, column 14: field items[2].price: must be a number"), TORC_ENOTFOUND (an Any of
+ * unknown type), TORC_EUNSUPPORTED (a message set of proto2), TORC_ELIMIT (too deep or too large). Takes memory of up
+ * to 20 times `text_size`, and 2 MiB, besides the bytes. */
 TORC_JSON_API int torc_json_to_bytes(const torc_schema *schema, const torc_schema_message *type, const char *text,
                                      size_t text_size, const struct torc_json_options *options, void **bytes,
                                      size_t *size, torc_error **error);
@@ -230,20 +231,21 @@ TORC_JSON_API int torc_json_to_bytes(const torc_schema *schema, const torc_schem
  * with torc_free, and its length in *text_size unless that is NULL. Fields are in the order of their numbers, maps in
  * the order of their keys: equal messages have equal texts. Unknown fields are left out.
  *
- * 0. An error, and the outputs are untouched: TORC_EINVAL, TORC_ESTATE, TORC_ENOTFOUND, TORC_EUNSUPPORTED and
- * TORC_ELIMIT as for torc_json_to_bytes; TORC_EPARSE: the bytes cannot be read, or have no JSON form (text that is not
- * UTF-8, a Timestamp out of range, NaN in a google.protobuf.Value, a path of a google.protobuf.FieldMask with a comma).
- * The text of the error names the field. Takes memory of up to 40 times `size`, and 64 KiB, besides the text: so
- * much for bytes that are fields of two bytes alone, out of order. */
+ * Returns 0; or an error, and the outputs are untouched: TORC_EINVAL, TORC_ESTATE, TORC_ENOTFOUND, TORC_EUNSUPPORTED
+ * and TORC_ELIMIT as for torc_json_to_bytes; TORC_EPARSE: the bytes cannot be read, or have no JSON form (text that is
+ * not UTF-8, a Timestamp out of range, NaN in a google.protobuf.Value, a path of a google.protobuf.FieldMask with a
+ * comma). The text of the error names the field. Takes memory of up to 40 times `size`, and 64 KiB, besides the text;
+ * the worst are bytes with nothing but fields of two bytes, out of order. */
 TORC_JSON_API int torc_json_from_bytes(const torc_schema *schema, const torc_schema_message *type, const void *bytes,
                                        size_t size, const struct torc_json_options *options, char **text,
                                        size_t *text_size, torc_error **error);
 
 /* Finds where the first JSON value of a text ends, for texts with one message after another: stores in *used the number
- * of its bytes, with the white space before it. The value is not checked further: what begins no value is one of one
- * byte, for torc_json_to_bytes to refuse. 0; TORC_EAGAIN: the text ends before the value does, or in a number or a word
- * that may go on (behind the last text a caller adds a line end, and asks again); TORC_ENOTFOUND: there is white space
- * alone; TORC_EINVAL: NULL. *used is untouched then. Each call reads the text from its beginning. */
+ * of its bytes, with the white space before it. Does not check the value: a byte that cannot begin a value counts as a
+ * value of one byte, which torc_json_to_bytes refuses. Returns 0; or an error, and *used is untouched: TORC_EAGAIN (the
+ * text ends before the value does, or in a number or a word that may go on: after the last text the caller appends a
+ * line end and calls again), TORC_ENOTFOUND (the text is only white space), TORC_EINVAL (NULL). Each call reads the
+ * text from its beginning. */
 TORC_JSON_API int torc_json_split(const char *text, size_t size, size_t *used);
 
 #ifdef __cplusplus

@@ -37,10 +37,10 @@ struct torc_allocator {
 };
 
 /* Makes Torc allocate with these functions until the process ends; the struct is copied. To be called once, before any
- * other function of Torc and while no other thread uses Torc. Returns TORC_ESTATE if Torc has allocated already, or if
- * an allocator was set before, or another thread is setting one; TORC_EINVAL if `allocator` or a function is NULL, or
- * its size is out of range; TORC_EUNSUPPORTED if fields are set that a newer version has added. When it fails, nothing
- * changes.
+ * other function of Torc and while no other thread uses Torc. Returns 0; or an error, and nothing changes: TORC_ESTATE
+ * if Torc has allocated already, an allocator was set before, or another thread is setting one; TORC_EINVAL if
+ * `allocator` or a function is NULL, or its size is out of range; TORC_EUNSUPPORTED if fields are set that a newer
+ * version has added.
  *
  * The allocator also serves HTTP/2 sessions (nghttp2), decoded xDS messages (protobuf-c), hash tables and message
  * compression (zlib). It does not serve jansson, libuv, c-ares, OpenSSL, libcurl and RE2, because each of them has one
@@ -50,14 +50,15 @@ struct torc_allocator {
 TORC_API int torc_set_allocator(const struct torc_allocator *allocator);
 
 /* Frees a string or bytes that a function of Torc has given to the application, as torc_channel_describe does: the
- * header of each such function says so. Borrowed memory, objects that have a free function of their own, and memory of
- * the application's own malloc must not come here, and Torc's memory must not go to the application's free. NULL is
- * allowed. Works also after all channels and runtimes have ended. Any thread. */
+ * comment of each such function says so. Not for borrowed memory, objects that have a free function of their own, and
+ * memory of the application's own malloc; and the application's free is not for Torc's memory. NULL is allowed. Works
+ * also after all channels and runtimes have ended. Any thread. */
 TORC_API void torc_free(void *ptr);
 
-/* Returns memory of `size` bytes, which torc_free frees: for libraries over Torc (libtorc-json is one) whose functions
- * give out memory as Torc's do. ptr: memory of Torc, which is moved, or NULL for new memory, which is not zeroed. Never
- * NULL: if the system has no memory, the program ends as torc_set_out_of_memory_handler says. Any thread. */
+/* Returns memory of `size` bytes, which torc_free frees: for libraries on top of Torc (such as libtorc-json) whose
+ * functions give out memory as Torc's do. ptr: memory of Torc, which is resized and may move, or NULL for new memory,
+ * which is not zeroed. Never NULL: if the system has no memory, the program ends as torc_set_out_of_memory_handler
+ * says. Any thread. */
 TORC_API void *torc_realloc(void *ptr, size_t size);
 
 /* Sets the function that is called when an allocation fails: fn gets the size in bytes that was asked for (0: not

@@ -10,9 +10,9 @@
  * at a time.
  *
  * The structs of functions (torc_handler, torc_stream_events, torc_server_call_events, torc_resolver_factory,
- * torc_lb_factory, torc_allocator) and torc_endpoint have no object here: each is its size, a uint64_t, followed by
- * pointers, and in torc_endpoint by two uint64_t more, in the order of the header. Nor has torc_json_options, whose
- * size is followed by six int32_t and three int64_t. */
+ * torc_lb_factory, torc_allocator), torc_endpoint and torc_json_options have no object here. Lay them out in the order
+ * of the header: the size, a uint64_t, then pointers; torc_endpoint has two uint64_t behind its pointers;
+ * torc_json_options has six int32_t and three int64_t instead of pointers. */
 #ifndef TORC_OPTIONS_H
 #define TORC_OPTIONS_H
 

@@ -42,11 +42,11 @@ extern "C" {
  * Refused with TORC_EPARSE: bytes that are cut short or are not protobuf (an impossible field number, a varint that is
  * too long, malformed packed values), strings with invalid UTF-8 or with a NUL, groups, a required field that is
  * missing, with or without a default (also when a message came in parts, and one of them lacks the field); and one
- * valid form that protobuf-c cannot merge: a message field that comes twice, with the same oneof unset both times. With
- * TORC_ELIMIT: more than 100 messages within each other, more than 4,194,304 values (a message is one more for each 64
- * fields of its type), more than 4 MiB of fields that the type does not have, and a message that takes more memory than
- * 32 times its bytes, where 1 MiB is always allowed and 512 MiB never exceeded, or than the arena gives. TORC_EINVAL:
- * an argument is NULL. The text names the field. The layer is TORC_LAYER_CODEC.
+ * valid form that protobuf-c cannot merge: a message field that comes twice, with the same oneof unset both times.
+ * Refused with TORC_ELIMIT: more than 100 messages within each other, more than 4,194,304 values (a message counts as
+ * one value, and one more for each 64 fields of its type), more than 4 MiB of fields that the type does not have, and a
+ * message that takes more memory than the arena gives, or than 32 times its bytes (at least 1 MiB is allowed, and at
+ * most 512 MiB). TORC_EINVAL: an argument is NULL. The text names the field. The layer is TORC_LAYER_CODEC.
  *
  * Fields that the type does not have, or has with another wire type, are dropped. A map is a list of all entries that
  * the bytes have: if several have the same key, the last one counts. An entry's message may be NULL, which stands for
@@ -57,9 +57,9 @@ TORC_API const ProtobufCMessage *torc_protobuf_c_unpack(const ProtobufCMessageDe
 /* Returns the bytes of a message, in `arena`, and stores their number in *n. For an empty message *n is 0, and the
  * pointer is not NULL. NULL with an error, whose text names the field. TORC_EINVAL: an argument is NULL, the message or
  * one within it was not initialised (NAME__INIT), an element of a repeated field or a required field is NULL, a string
- * is not UTF-8, bytes or a repeated field are NULL and have a length, the case of a oneof is none of its fields, or one
- * whose pointer is NULL. TORC_ELIMIT: the arena's limit would be exceeded, there are more than 100 messages within each
- * other, more than 4,194,304 in all (a message is one more for each 64 fields of its type), or more than 4 GiB of
+ * is not UTF-8, bytes or a repeated field are NULL and have a length, the case of a oneof is none of its fields, or it
+ * is a field whose pointer is NULL. TORC_ELIMIT: the arena's limit would be exceeded, there are more than 100 messages
+ * within each other, more than 4,194,304 in all (a message counts one more for each 64 fields of its type), or 4 GiB of
  * strings and bytes. */
 TORC_API const void *torc_protobuf_c_pack(const ProtobufCMessage *message, torc_arena *arena, size_t *n,
                                           torc_error **error);
@@ -78,13 +78,14 @@ TORC_API const ProtobufCMessage *torc_protobuf_c_detail(const torc_result *resul
 /* --- typed RPCs ---
  *
  * The code that protoc-gen-torc generates calls these functions, from functions with each method's own types. A comment
- * that is the name of a function means: does what that function does, with messages instead of bytes. A message that
- * torc_protobuf_c_pack would refuse, or of another type, is refused with the same codes. A response whose bytes are
- * malformed, as torc_protobuf_c_unpack says, fails the RPC with INTERNAL, and the error's layer is TORC_LAYER_CODEC.
+ * that begins with the name of a function means: does what that function does, with messages instead of bytes. A
+ * message that torc_protobuf_c_pack would refuse, or of another type, is refused with the same codes. A response whose
+ * bytes are malformed, as torc_protobuf_c_unpack says, fails the RPC with INTERNAL, and the error's layer is
+ * TORC_LAYER_CODEC.
  *
  * A function that is given a stream or a call of another method returns TORC_EINVAL or NULL, and fails that RPC with
- * INTERNAL and a text that names both methods. A message that a stream cannot send fails its RPC, too, with a text that
- * names the field. */
+ * INTERNAL and a text that names both methods. A message that cannot be packed fails the RPC of its stream, too, with a
+ * text that names the field. */
 
 /* A method, in constant memory. */
 struct torc_protobuf_c_method {
@@ -97,18 +98,18 @@ struct torc_protobuf_c_method {
     int32_t server_streaming;                   /* 0 or 1 */
 };
 
-/* torc_unary. The request is packed before the function waits, and borrowed until then. A request that cannot be packed
- * gives a result with TORC_EINVAL or TORC_ELIMIT, never NULL. */
+/* torc_unary. The request is packed before the function waits, and only borrowed until then. For a request that cannot
+ * be packed the result has TORC_EINVAL or TORC_ELIMIT; it is never NULL. */
 TORC_API torc_result *torc_protobuf_c_call(torc_channel *channel, const struct torc_protobuf_c_method *method,
                                            const ProtobufCMessage *request, const struct torc_call_options *options);
 
-/* torc_unary_async. The request is packed before the function returns, and may go then. */
+/* torc_unary_async. The request is packed before the function returns, so the option lend_request has no effect. */
 TORC_API int torc_protobuf_c_async(torc_channel *channel, const struct torc_protobuf_c_method *method,
                                    const ProtobufCMessage *request, const struct torc_call_options *options,
                                    torc_result_fn fn, void *arg, torc_stream **handle, torc_error **error);
 
-/* Returns the response of a unary or client streaming RPC, which lives as long as the result. NULL: torc_result_error
- * says why, or the response was decoded as another type before. Any thread. */
+/* Returns the response of a unary or client streaming RPC, which lives as long as the result. NULL: there is none
+ * (torc_result_error says why), or it was decoded as another type before. Any thread. */
 TORC_API const ProtobufCMessage *torc_protobuf_c_response(const torc_result *result,
                                                           const struct torc_protobuf_c_method *method);
 
@@ -123,27 +124,28 @@ TORC_API torc_stream *torc_protobuf_c_start(torc_channel *channel, const struct 
                                             const struct torc_stream_events *events, void *arg, torc_error **error);
 
 /* torc_stream_send. TORC_EINVAL, TORC_ELIMIT: the stream is of another method, the request is NULL or cannot be packed,
- * or there is no memory. The RPC has failed then, and its result says why. TORC_EINVAL for a timeout, flags or a NULL
- * stream: nothing has happened. */
+ * or there is no memory. The RPC has failed then, and its result says why. TORC_EINVAL for a bad timeout, bad flags or
+ * a NULL stream: nothing has happened. */
 TORC_API int torc_protobuf_c_send(torc_stream *stream, const struct torc_protobuf_c_method *method,
                                   const ProtobufCMessage *request, unsigned flags, int64_t timeout_ms);
 
-/* torc_stream_receive: 1 with *message, which lives until the next one of the stream, or the stream's free.
- * TORC_EPARSE: the message is malformed; the RPC is cancelled, and its result says what is wrong, unless the
- * application has that result already. TORC_EINVAL also for a stream of another method. */
+/* torc_stream_receive: 1 with *message, which lives until the stream's next message, or the stream's free. TORC_EPARSE:
+ * the message is malformed; the RPC is cancelled, and its result says what is wrong, unless the application has that
+ * result already. TORC_EINVAL also for a stream of another method. */
 TORC_API int torc_protobuf_c_receive(torc_stream *stream, const struct torc_protobuf_c_method *method,
                                      int64_t timeout_ms, const ProtobufCMessage **message);
 
-/* For on_message: returns the message, which lives until the stream's next one. NULL: the message is malformed, or the
- * stream is of another method; the RPC is cancelled, and its result says what is wrong. */
+/* For on_message: returns the message, which lives until the stream's next message. NULL: the message is malformed, or
+ * the stream is of another method; the RPC is cancelled, and its result says what is wrong. */
 TORC_API const ProtobufCMessage *torc_protobuf_c_message(torc_stream *stream,
                                                          const struct torc_protobuf_c_method *method,
                                                          const torc_message *message);
 
 /* --- typed RPCs of a server ---
  *
- * Code of protoc-gen-torc calls these. A fault that fails the RPC of a stream shows when the handler finishes the call:
- * the client gets INTERNAL and the text of the first fault, whatever code and text the call is finished with. */
+ * The code that protoc-gen-torc generates calls these functions, too. Where a comment says that the RPC has failed, the
+ * client hears of it when the call is finished: it gets INTERNAL and the text of the first fault, whatever code and
+ * text the call is finished with. */
 
 /* How generated code calls the handler of a method, in constant memory. Exactly one of `unary` and `stream` is set. */
 struct torc_protobuf_c_handler {
@@ -171,15 +173,15 @@ enum torc_protobuf_c_flags {
 TORC_API int torc_protobuf_c_add(torc_server *server, const struct torc_protobuf_c_handler *methods, uint64_t n,
                                  const void *handlers, void *arg, unsigned flags, torc_error **error);
 
-/* torc_server_call_receive: 1 with *request, which lives until the next one of the call, or until the call is finished.
- * TORC_EPARSE: the request is malformed; the RPC has failed, with the text that a unary RPC has: finish the call.
- * TORC_EINVAL also for a call of another method. */
+/* torc_server_call_receive: 1 with *request, which lives until the next request of the call, or until the call is
+ * finished. TORC_EPARSE: the request is malformed, and the RPC has failed: finish the call. TORC_EINVAL also for a call
+ * of another method. */
 TORC_API int torc_protobuf_c_next(torc_server_call *call, const struct torc_protobuf_c_method *method,
                                   int64_t timeout_ms, const ProtobufCMessage **request);
 
-/* In on_message of torc_server_call_events: the request that came, which lives until the next one of the call, or until
- * the call is finished. NULL: the request is malformed, or the call is of another method; the RPC has failed: finish
- * the call. */
+/* For on_message of torc_server_call_events: returns the request that came, which lives until the next request of the
+ * call, or until the call is finished. NULL: the request is malformed, or the call is of another method; the RPC has
+ * failed: finish the call. */
 TORC_API const ProtobufCMessage *torc_protobuf_c_request(torc_server_call *call,
                                                          const struct torc_protobuf_c_method *method,
                                                          const torc_message *message);
@@ -192,17 +194,17 @@ TORC_API int torc_protobuf_c_reply(torc_server_call *call, const struct torc_pro
                                    const ProtobufCMessage *response);
 
 /* torc_server_call_send. TORC_EINVAL, TORC_ELIMIT: the response is NULL or cannot be packed, the call is of another
- * method, or there is no memory. The RPC has failed then: finish the call. TORC_EINVAL for a timeout, flags or a NULL
- * call: nothing has happened. */
+ * method, or there is no memory. The RPC has failed then: finish the call. TORC_EINVAL for a bad timeout, bad flags or
+ * a NULL call: nothing has happened. */
 TORC_API int torc_protobuf_c_respond(torc_server_call *call, const struct torc_protobuf_c_method *method,
                                      const ProtobufCMessage *response, unsigned flags, int64_t timeout_ms);
 
 /* torc_server_call_finish of an RPC that fails, with details that the client reads by torc_protobuf_c_detail: `n`
- * initialised messages, as a rule those of google/rpc/error_details.proto. They go as a google.rpc.Status with the code
- * and the text (if it is UTF-8) in the trailer grpc-status-details-bin, behind `trailers`. Clients say how large
- * trailers may be, those of gRPC 8 KiB unless they are told otherwise; with more, or above 1 MiB, the RPC is reset and
- * ends with INTERNAL. With n 0 or TORC_STATUS_OK there is no such trailer. TORC_EINVAL also when a detail is NULL or
- * cannot be packed: the RPC then ends with the code and the text, without details. */
+ * initialised messages, as a rule those of google/rpc/error_details.proto. The details go as a google.rpc.Status with
+ * the code and the text (if it is UTF-8) in the trailer grpc-status-details-bin, behind `trailers`. A client says how
+ * large trailers may be; gRPC's clients allow 8 KiB by default. With more, or above 1 MiB, the RPC is reset and ends
+ * with INTERNAL. With n 0 or TORC_STATUS_OK there is no such trailer. TORC_EINVAL also when a detail is NULL or cannot
+ * be packed: the RPC then ends with the code and the text, without details. */
 TORC_API int torc_protobuf_c_finish(torc_server_call *call, int code, const char *text, const torc_metadata *trailers,
                                     const ProtobufCMessage *const *details, size_t n);
 

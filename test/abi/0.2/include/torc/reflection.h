@@ -7,14 +7,14 @@
  *     ...
  *     torc_reflection_free(reflection);
  *
- * Tools such as grpcurl need no .proto then: `grpcurl -plaintext localhost:50051 list`. All services of the server are
- * listed; what is told of each comes from the files that were added. The server shows its files to every client that
- * its credentials and interceptors let through.
+ * Tools such as grpcurl need no .proto then: `grpcurl -plaintext localhost:50051 list`. All services with a registered
+ * method are listed; what is told of each comes from the files that were added. The server shows its files to every
+ * client that its credentials and interceptors let through.
  *
  * A client asks within one stream for files: by name, by what they define (a message, an enum, a value, a field, a
  * oneof, a service, a method, an extension, by its full name), or by an extension's message and number. It gets the
- * file with all that it imports and that the stream has not sent; an import that was not added is left out. What is
- * unknown is an error within the stream, NOT_FOUND, and the stream goes on. Any thread. */
+ * file with those of its imports that the stream has not sent yet; an import that was not added is left out. For what
+ * is unknown it gets the error NOT_FOUND within the stream, which goes on. Any thread. */
 #ifndef TORC_REFLECTION_H
 #define TORC_REFLECTION_H
 
@@ -30,24 +30,25 @@ typedef struct torc_reflection torc_reflection;
 
 /* Adds the services grpc.reflection.v1.ServerReflection and grpc.reflection.v1alpha.ServerReflection to a server. Both
  * know their own files, those of grpc.health.v1 and ORCA, and the well-known types: all of google/protobuf/ but
- * descriptor.proto. A file that defines options imports descriptor.proto, and torc_reflection_add_set adds it, as it
- * adds the files of CSDS (torc/admin.h). NULL with an error: those of torc_server_add_method; TORC_EEXIST when the
- * server has one of the two services. The caller frees the handle, before or after the server.
+ * descriptor.proto. Add descriptor.proto, which files that define options import, and the files of CSDS (torc/admin.h)
+ * with torc_reflection_add_set if clients need them. Returns NULL with an error: those of torc_server_add_method;
+ * TORC_EEXIST when the server has one of the two services. With an error nothing of the services is added. The caller
+ * frees the handle, before or after the server.
  *
- * Limits of "*" and of the services' names hold for them, but they need no pool; a request has 64 KiB at most unless
- * they say another size. With an error nothing of the services is added. */
+ * Limits of "*" and of the services' names hold for the services, except their pool, which is not used; a request has
+ * 64 KiB at most unless the limits set another size. */
 TORC_API torc_reflection *torc_reflection_new(torc_server *server, torc_error **error);
 
 /* Adds a file that protoc-gen-torc described (its option `reflection`), whose bytes are copied. Files may come in any
- * order, also while the server runs. 0, also for a file that was added already and for one of Torc's own. An error, and
- * nothing is added: TORC_EINVAL (NULL), TORC_EUNSUPPORTED (generated code of a newer version), TORC_EPARSE (the bytes
- * are not a FileDescriptorProto), TORC_EEXIST (another file has its name, or defines one of its names; the text says
- * which), TORC_ELIMIT (all files together would take more than 256 MiB of memory). */
+ * order, also while the server runs. Returns 0, also for a file that was added already and for one of Torc's own; or an
+ * error, and nothing is added: TORC_EINVAL (NULL), TORC_EUNSUPPORTED (generated code of a newer version), TORC_EPARSE
+ * (the bytes are not a FileDescriptorProto), TORC_EEXIST (another file has its name, or defines one of its names; the
+ * text says which), TORC_ELIMIT (all files together would take more than 256 MiB of memory). */
 TORC_API int torc_reflection_add(torc_reflection *reflection, const struct torc_stub_file *file, torc_error **error);
 
 /* Adds the files of a serialised google.protobuf.FileDescriptorSet, as `protoc --include_imports
- * --descriptor_set_out=FILE` writes it. The bytes are copied. The errors of torc_reflection_add; files before the one
- * that is refused stay. */
+ * --descriptor_set_out=FILE` writes it. The bytes are copied. Returns what torc_reflection_add returns; the files
+ * before the one that is refused stay. */
 TORC_API int torc_reflection_add_set(torc_reflection *reflection, const void *bytes, size_t size, torc_error **error);
 
 /* Gives the handle up; the services stay with the server as they are. NULL is allowed. */

@@ -33,7 +33,7 @@ extern "C" {
 /* The outcome of one RPC. */
 typedef struct torc_result torc_result;
 
-/* Hears of the end of an RPC, on the thread that drives the loop. The result is borrowed: torc_result_ref keeps it. */
+/* Called at the end of an RPC, on the thread that drives the loop. The result is borrowed: torc_result_ref keeps it. */
 typedef void (*torc_result_fn)(const torc_result *result, void *arg);
 
 /* Returns the status: an enum torc_status_code. For an RPC that could not start, the status that goes with the error
@@ -44,22 +44,21 @@ TORC_API int torc_result_code(const torc_result *result);
  * It may hold any other bytes: escape it before it goes to a terminal. */
 TORC_API const char *torc_result_text(const torc_result *result);
 
-/* Returns why the RPC failed, NULL if the status is OK, and for a NULL result, which does not mean success
+/* Returns why the RPC failed; NULL if the status is OK. Also NULL for a NULL result, which does not mean success
  * (torc_result_code tells the two apart). torc_error_ref keeps it.
  *
- * The code is TORC_ESTATUS for the status of an RPC that ran, and for one that could not start what prevented it:
- * TORC_EINVAL (channel, method, request, options), TORC_EUNSUPPORTED (options of a newer version), TORC_EDEADLK (a wait
- * inside a callback), TORC_EFORK, TORC_ECLOSED (the runtime was freed), TORC_ELIMIT (no memory). TORC_ELIMIT is also
- * the code if an RPC ran and there was no memory for its result: the result does not tell the RPC's status then.
+ * The code is TORC_ESTATUS if the RPC ran. If it could not start, the code says what prevented it: TORC_EINVAL
+ * (channel, method, request, options), TORC_EUNSUPPORTED (options of a newer version), TORC_EDEADLK (a wait inside a
+ * callback), TORC_EFORK, TORC_ECLOSED (the runtime was freed), TORC_ELIMIT (no memory). TORC_ELIMIT is also the code if
+ * an RPC ran and there was no memory for its result: the result does not tell the RPC's status then.
  *
  * The layer is the part that failed: TORC_LAYER_PEER for a status that the server sent, else the part of Torc that made
  * it (TORC_LAYER_CONNECT, _TLS, _LB, _RESOLVER, _XDS, _DEADLINE, _LIMIT, _HTTP2, ...). The text is the status message,
  * or a sentence with the name of the status if there is no message. torc_error_status gives the status itself. */
 TORC_API const torc_error *torc_result_error(const torc_result *result);
 
-/* Returns the response if the status is OK: of a unary RPC its response, of a stream without on_message the oldest
- * message that nobody had received when the RPC ended, which is the response of a client streaming RPC. NULL if there
- * is none. */
+/* Returns the response if the status is OK. For a stream without on_message that is the oldest message that nobody had
+ * received when the RPC ended, such as the response of a client streaming RPC. NULL if there is none. */
 TORC_API const torc_message *torc_result_response(const torc_result *result);
 
 /* Return the initial metadata and the trailers of the response; NULL if none came. A response that is an error often
@@ -78,18 +77,18 @@ TORC_API uint32_t torc_result_attempts(const torc_result *result);
  * `explain`. The result of torc_explain says where an RPC would go. */
 TORC_API const char *torc_result_explain(const torc_result *result);
 
-/* Stores detail `i` of the failure, counted from 0: the google.protobuf.Any messages of the google.rpc.Status in the
- * trailer grpc-status-details-bin. *type_url is NUL-terminated ("type.googleapis.com/google.rpc.RetryInfo"), *bytes are
- * the `*size` serialised bytes of that type, which nobody has checked. Each output may be NULL. Returns 0, or
- * TORC_ENOTFOUND beyond the last detail: so also when the RPC succeeded, the trailer is absent or comes more than once,
- * or its bytes are not a google.rpc.Status. */
+/* Stores detail `i` of the failure, counted from 0. The details are the google.protobuf.Any messages of the
+ * google.rpc.Status in the trailer grpc-status-details-bin. *type_url is NUL-terminated
+ * ("type.googleapis.com/google.rpc.RetryInfo"), *bytes are the `*size` serialised bytes of that type, which nobody has
+ * checked. Each output may be NULL. Returns 0, or TORC_ENOTFOUND beyond the last detail. There is no detail when the
+ * RPC succeeded, the trailer is absent or comes more than once, or its bytes are malformed. */
 TORC_API int torc_result_detail(const torc_result *result, size_t i, const char **type_url, const void **bytes,
                                 size_t *size);
 
 /* Adds a reference, which torc_result_free gives back. Returns `result`. */
 TORC_API torc_result *torc_result_ref(const torc_result *result);
 
-/* Gives back one reference; with the last one go the response and everything else that was borrowed. NULL is allowed.
+/* Gives back one reference. The last one frees the result with everything that was borrowed from it. NULL is allowed.
  */
 TORC_API void torc_result_free(torc_result *result);
 

@@ -2,11 +2,11 @@
  *
  * Three ways to run one, on one code path:
  *  - TORC_RUNTIME_THREAD (default): a thread of its own.
- *  - TORC_RUNTIME_CALLER: none; the application calls torc_runtime_poll, or waits for the descriptor of torc_runtime_fd
- *    with the timeout of torc_runtime_timeout_ms in an event loop of its own and then polls with timeout 0.
+ *  - TORC_RUNTIME_CALLER: no thread; the application calls torc_runtime_poll, or waits in an event loop of its own for
+ *    the descriptor of torc_runtime_fd, at most torc_runtime_timeout_ms, and then polls with timeout 0.
  *  - blocking calls (torc_unary and the like) on a TORC_RUNTIME_CALLER runtime drive the loop themselves, so that
- *    a simple program pays no thread hop. A second thread that blocks meanwhile waits, and drives the loop once the
- *    first one's call is complete.
+ *    a simple program pays no thread hop. A second thread that blocks meanwhile sleeps, and drives the loop once the
+ *    call of the first thread is complete.
  * Callbacks run on the thread that drives the loop (handlers of a method with a pool: on the pool's threads). A
  * blocking call on a runtime from inside one of its own callbacks is refused with TORC_EDEADLK, unless the function
  * says otherwise.
@@ -32,14 +32,14 @@
  * libcurl is loaded, Torc registers an exit handler, which stops the threads of all runtimes, fetches of tokens and
  * background work. The handler waits for callbacks that run, for one second at most, and makes no callback itself.
  * Blocking calls of other threads, torc_runtime_free among them, return TORC_EFORK when the callback that runs has
- * ended, as does every function that is then called with such a runtime. Exit handlers run in reverse order of
- * registration: those registered before Torc made its first loop, or before it last loaded OpenSSL or libcurl, run
- * without Torc, and those registered after that run with it. exit may be called from a callback. Nothing is done for
- * quick_exit and _exit. OpenSSL is told not to free its own state at exit; libtorc.so is never unloaded.
+ * ended; so does every function that is then called with such a runtime. Exit handlers run in reverse order of
+ * registration: those registered after Torc's last registration run while Torc still works, the others after it
+ * stopped. exit may be called from a callback. Torc does nothing in quick_exit and _exit. OpenSSL is told not to free
+ * its own state at exit; libtorc.so is never unloaded.
  *
- * pthread_cancel: no function of Torc is cancelled in the middle. A thread that is cancelled inside one returns from it
- * as usual, and ends at its next cancellation point; a call that waits is ended by torc_stream_cancel or its deadline.
- * Threads that call Torc must not have asynchronous cancellation (PTHREAD_CANCEL_ASYNCHRONOUS). */
+ * pthread_cancel: no function of Torc is cancelled in the middle. A thread that is cancelled inside a function of Torc
+ * returns from it as usual, and ends at its next cancellation point; to end a call that waits, use torc_stream_cancel
+ * or a deadline. Threads that call Torc must not have asynchronous cancellation (PTHREAD_CANCEL_ASYNCHRONOUS). */
 #ifndef TORC_RUNTIME_H
 #define TORC_RUNTIME_H
 
@@ -95,58 +95,59 @@ struct torc_runtime_options {
                                              process's sink */
 };
 
-/* NULL options: defaults. NULL with an error when options or their log sink are malformed (TORC_EINVAL) or of a newer
- * version (TORC_EUNSUPPORTED), their xDS domain is the parent process's (TORC_EFORK), or the system refuses a loop or a
- * thread (TORC_EIO). Any thread. */
+/* Makes a runtime, which the caller frees. NULL options: defaults. Returns NULL with an error when options or their log
+ * sink are malformed (TORC_EINVAL) or of a newer version (TORC_EUNSUPPORTED), their xDS domain is the parent process's
+ * (TORC_EFORK), or the system refuses a loop or a thread (TORC_EIO). Any thread. */
 TORC_API torc_runtime *torc_runtime_new(const struct torc_runtime_options *options, torc_error **error);
 
-/* Returns the process's shared runtime with its own thread, made on first use; what torc_channel_new uses for a NULL
- * runtime. It lives until torc_runtime_default_free or the end of the process: torc_runtime_free refuses it. In a child
- * of a fork it is another one, made there on first use; the same holds once the exit handler has stopped the runtime,
- * and the handler does not stop the new one. NULL: none could be made. Any thread. */
+/* Returns the process's shared runtime with its own thread, made on first use; torc_channel_new uses it for a NULL
+ * runtime. It lives until torc_runtime_default_free or the end of the process: torc_runtime_free refuses it. A child of
+ * a fork gets another runtime, made there on first use. So does a caller after the exit handler has stopped the
+ * runtime; the handler does not stop that new one. NULL: none could be made. Any thread. */
 TORC_API torc_runtime *torc_runtime_default(void);
 
-/* torc_runtime_free of the default runtime: for the end of main, where a leak checker such as valgrind is to find
- * nothing of Torc, and before a dlclose. For the program alone, not for a library in it: everything that uses the
+/* Frees the default runtime as torc_runtime_free would: for the end of main, so that a leak checker such as valgrind
+ * finds nothing of Torc, and before a dlclose. For the program only, not for a library in it: everything that uses the
  * default runtime ends, and no other thread may be inside this function, torc_runtime_default, or a function that is
- * given a NULL runtime. The next torc_runtime_default makes another one. 0 also when there is none; TORC_EDEADLK from
- * inside a callback of it, and TORC_EFORK (the runtime is the parent process's, or the process is exiting): nothing has
- * happened then, unless the exit began while the function waited. */
+ * given a NULL runtime. The next torc_runtime_default makes another runtime. Returns 0, also when there is no default
+ * runtime; TORC_EDEADLK inside a callback of it; TORC_EFORK (the runtime is the parent process's, or the process is
+ * exiting). After an error nothing has happened, unless the exit began while the function waited. */
 TORC_API int torc_runtime_default_free(void);
 
-/* One turn: takes in events and runs what is due, waiting at most timeout_ms (-1: until something happens). Returns 1
- * when it did anything, 0 when not. TORC_EINVAL for other negative times, TORC_ESTATE for a runtime with a thread,
- * TORC_EDEADLK from inside a callback of it, TORC_EFORK, TORC_ECLOSED. While another thread drives the loop, the
- * function waits until that thread's turn ends (at most timeout_ms) and returns 0 without a turn of its own. */
+/* Runs one turn of the loop: takes in events and runs what is due, waiting at most timeout_ms (-1: until something
+ * happens). Returns 1 when it did anything, 0 when not. TORC_EINVAL for other negative times, TORC_ESTATE for a runtime
+ * with a thread, TORC_EDEADLK inside a callback of the runtime, TORC_EFORK, TORC_ECLOSED. While another thread drives
+ * the loop, the function waits until that thread's turn ends (at most timeout_ms) and returns 0 without a turn of its
+ * own. Any thread. */
 TORC_API int torc_runtime_poll(torc_runtime *runtime, int timeout_ms);
 
-/* Returns a descriptor that is readable when the runtime has events to take in; it belongs to the runtime. A blocking
- * call of another thread that drove the loop and leaves work or timers behind makes it readable as well, unless
- * the wait that torc_runtime_timeout_ms last returned ends by then. TORC_ESTATE for a runtime with a thread,
- * TORC_EFORK, TORC_ECLOSED. Any thread. */
+/* Returns a descriptor that is readable when the runtime has events to take in; it belongs to the runtime. It also
+ * becomes readable when a thread that drove the loop in a blocking call stops, and the loop has work before the wait
+ * that torc_runtime_timeout_ms last returned is over. TORC_ESTATE for a runtime with a thread, TORC_EFORK,
+ * TORC_ECLOSED. Any thread. */
 TORC_API int torc_runtime_fd(const torc_runtime *runtime);
 
-/* Returns how long to wait for the descriptor at most, because of the next timer; -1: no limit (no timer is set,
- * another thread drives the loop just now, the runtime has a thread, is NULL, was freed or belongs to the parent
- * process, or the process is exiting); 0: poll now. Call it before each wait. Any thread. */
+/* Returns for how many milliseconds to wait for the descriptor at most, because of the next timer. 0: poll now. -1: no
+ * limit (no timer is set, another thread drives the loop just now, the runtime has a thread, is NULL, was freed or
+ * belongs to the parent process, or the process is exiting). Call it before each wait. Any thread. */
 TORC_API int torc_runtime_timeout_ms(const torc_runtime *runtime);
 
-/* Runs fn on the thread that drives the loop; functions that one thread posts run in their order. If 0 is returned, fn
- * runs once, at the latest inside torc_runtime_free. TORC_EINVAL, TORC_EFORK, TORC_ECLOSED: fn will not run. Any
- * thread. */
+/* Runs fn later on the thread that drives the loop; functions that one thread posts run in their order. If 0 is
+ * returned, fn runs once, at the latest inside torc_runtime_free. TORC_EINVAL, TORC_EFORK, TORC_ECLOSED: fn will not
+ * run. Any thread. */
 TORC_API int torc_runtime_post(torc_runtime *runtime, void (*fn)(void *arg), void *arg);
 
-/* Shuts down: channels and servers that are still there are shut down, calls end with UNAVAILABLE, the thread is
- * joined, memory is freed. TORC_EDEADLK from inside a callback of it, TORC_EFORK, TORC_ESTATE for the default runtime,
- * which others may use: nothing has happened then, unless the exit of the process began while the function waited. Any
- * thread. NULL is allowed. In a callback of another runtime it waits: two runtimes whose callbacks free each other wait
- * for ever.
+/* Ends the runtime, and returns 0: its channels and servers are shut down, calls end with UNAVAILABLE, the thread is
+ * joined, memory is freed. TORC_EDEADLK inside a callback of the runtime, TORC_EFORK, TORC_ESTATE for the default
+ * runtime, which others may use, TORC_ECLOSED when another thread frees it: nothing has happened then, unless the exit
+ * of the process began while the function waited. Any thread. NULL is allowed. In a callback of another runtime it
+ * waits: two runtimes whose callbacks free each other wait for ever.
  *
  * Other threads may be inside any function of the runtime's channels, servers, calls of both and resolver listeners, or
- * enter it later. RPCs that had begun end as said above; a function that is called later returns TORC_ECLOSED. The
- * handles of channels, servers, calls and listeners stay good until each is given up, and the handle of the runtime as
- * long as one of these is held, but its functions return TORC_ECLOSED (torc_runtime_timeout_ms: -1). A thread without
- * such a handle must be done with the runtime before. What torc_csds_serve returned is an exception (torc/admin.h). */
+ * enter it later: a function that is called later returns TORC_ECLOSED. The handles of channels, servers, calls and
+ * listeners stay valid until each is given up. The handle of the runtime stays valid as long as one of these is held,
+ * and its functions return TORC_ECLOSED (torc_runtime_timeout_ms: -1). A thread without such a handle must not use the
+ * runtime any longer. The handle that torc_csds_serve returns is an exception (torc/admin.h). */
 TORC_API int torc_runtime_free(torc_runtime *runtime);
 
 #ifdef __cplusplus

@@ -2,9 +2,9 @@
  *
  * Channels: a hook in struct torc_tls_options or torc_tls_files is asked for each connection, after Torc's checks: the
  * chain up to a trusted root, and the server's name. Nothing of HTTP/2 is sent before the hook has accepted the server;
- * the handshake waits, within connect_timeout_ms. What the hook refuses, or does not answer in time, is a connection
- * that failed: RPCs fail with UNAVAILABLE and the reason, and the next attempt follows with backoff. A hook can never
- * accept what Torc's checks refused, unless these are off (skip_verify): then the hook alone decides.
+ * the handshake waits, within connect_timeout_ms. If the hook refuses, or does not answer in time, the connection has
+ * failed: RPCs fail with UNAVAILABLE and the reason, and the next attempt follows with backoff. A hook is not asked
+ * about a server that Torc's checks refused. With these checks off (skip_verify), only the hook decides.
  *
  *     static void verify(torc_tls_peer *peer, void *arg)
  *     {
@@ -20,8 +20,8 @@
  *
  * Servers: a hook in struct torc_server_tls_options or torc_server_tls_files is asked for each connection, after Torc's
  * check of the client's chain, and before any byte of HTTP/2 is read or sent. It has the time that is left of
- * handshake_timeout_ms. The connection of a client that it refuses, or does not answer about in time, is closed, and
- * the log has the reason; the client is not told. */
+ * handshake_timeout_ms. If the hook refuses, or does not answer in time, the connection is closed, and the log has the
+ * reason; the client is not told. */
 #ifndef TORC_TLS_PEER_H
 #define TORC_TLS_PEER_H
 
@@ -40,9 +40,9 @@ extern "C" {
 typedef struct torc_tls_peer torc_tls_peer;
 
 /* Called on the thread that drives the connection's loop; must not block. Connections of several runtimes call it on
- * several threads at once. Each peer is accepted or refused once, from inside or later, from any thread, also when
- * nobody waits for it any longer: a peer stays until then, whatever became of its connection. Of one credentials object
- * 4096 peers may wait for an answer; further connections are refused meanwhile, without a call. */
+ * several threads at once. Each peer must be accepted or refused once, from inside or later, from any thread, also when
+ * its connection has ended: the object stays until then. At most 4096 peers of one credentials object may wait for an
+ * answer; further connections are refused meanwhile, without a call. */
 typedef void (*torc_tls_verify_fn)(torc_tls_peer *peer, void *arg);
 
 /* Returns the name that the certificate is valid for, unless skip_verify or skip_name is on: the host of the channel's
@@ -52,10 +52,10 @@ TORC_API const char *torc_tls_peer_server_name(const torc_tls_peer *peer);
 /* Returns the address of the connection ("127.0.0.1:443"), which is the proxy's if there is one. NULL for NULL. */
 TORC_API const char *torc_tls_peer_address(const torc_tls_peer *peer);
 
-/* Stores certificate `i` in DER, counted from 0, the peer's own. They are the chain that was checked, up to its trusted
- * root, and not what else the peer sent. With skip_verify they are what the server sent: it has shown that it has the
- * key of the first, and nothing vouches for the others. Returns 0, TORC_ENOTFOUND beyond the last (at once for a client
- * that showed none, where none is required), TORC_EINVAL for NULL. Outputs may be NULL. */
+/* Stores certificate `i` of the peer in DER; 0 is the peer's own. The certificates are the chain that was checked, up
+ * to its trusted root, without what else the peer sent. With skip_verify they are what the server sent: it has proved
+ * that it has the key of the first, and nothing vouches for the others. Returns 0, TORC_ENOTFOUND beyond the last (so
+ * for every `i` if a client showed none, where none is required), TORC_EINVAL for NULL. Outputs may be NULL. */
 TORC_API int torc_tls_peer_certificate(const torc_tls_peer *peer, size_t i, const void **der, size_t *size);
 
 /* The kinds of subject alternative names. Later versions add numbers: skip those that are not known. */
@@ -71,8 +71,8 @@ enum torc_tls_name_kind {
  * TORC_ENOTFOUND beyond the last, TORC_EINVAL for NULL. Outputs may be NULL. */
 TORC_API int torc_tls_peer_name(const torc_tls_peer *peer, size_t i, int32_t *kind, const char **name, size_t *size);
 
-/* Lets the connection go on, and frees the peer. Does nothing more when nobody waits for it any longer: the time is up,
- * the LB policy no longer needs the connection, or the channel or server has ended. Does not wait. NULL is allowed. */
+/* Lets the connection go on, and frees the peer. Only frees it when the connection no longer waits: the time is up, the
+ * LB policy does not need it, or the channel or server has ended. Does not wait. NULL is allowed. */
 TORC_API void torc_tls_peer_accept(torc_tls_peer *peer);
 
 /* Ends the connection, and frees the peer. reason: copied, for the status of RPCs, and for a server's log; NULL: none.
