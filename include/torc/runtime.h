@@ -84,9 +84,9 @@ struct torc_runtime_options {
                                      channel, the state of HTTP/2 connections, metadata, and received messages from
                                      their first bytes until the application frees them, also before it asks for them.
                                      Each item counts as the memory block that holds it: at most twice its bytes and 128
-                                     more. While it arrives it may count more: a message of which less has come, 64 KiB;
-                                     a message of 513 KiB to 1 MiB whose block is reused from an earlier message, 1 MiB;
-                                     the unread bytes of a stream, four times the most that waited there, until all are
+                                     more. A message that arrives may count more: up to 64 KiB although less has come,
+                                     and 1 MiB if it has 513 KiB to 1 MiB and arrives in a reused block. The unread
+                                     bytes of a stream count up to four times the most that waited there, until all are
                                      read. Configuration does not count (xDS resources, endpoints, rings, TLS) */
     torc_xds_domain *xds_domain;  /* shared with other runtimes, see torc/xds_domain.h; NULL: not shared. The runtime
                                      holds the domain until the runtime ends. A domain of the parent process is refused

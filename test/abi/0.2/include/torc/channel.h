@@ -118,9 +118,8 @@ TORC_API torc_channel *torc_channel_new(torc_runtime *runtime, const char *targe
                                         const struct torc_channel_options *options, torc_error **error);
 
 /* Shuts down and gives up the handle: RPCs that run end with CANCELLED, connections go back to the pool (those of a
- * dialer or of "fd:N" end). Asynchronous, in callbacks too: the loop does it later. NULL is allowed. Any thread. A
- * second call is a fault of the program, as any use of a handle that was given up: it does nothing while streams of the
- * channel are held, and is undefined afterwards. */
+ * dialer or of "fd:N" end). Does not wait: the loop does it later. NULL is allowed. Any thread. A second call does
+ * nothing while streams of the channel are held, and is not allowed afterwards. */
 TORC_API void torc_channel_free(torc_channel *channel);
 
 /* Returns the state as last published, TORC_CONNECTIVITY_SHUTDOWN for NULL; with try_to_connect an IDLE channel starts

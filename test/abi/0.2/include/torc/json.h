@@ -36,10 +36,11 @@
  * proto2 message without a required field.
  *
  * Limits: a schema has 16,384 files, counted with those that are imported and were not added. All files together have
- * 64 MiB, and 1,000,000 messages, fields, oneofs, enums, values, services, methods, ranges of extensions and imports.
- * Messages are nested 64 deep in one another; a message has 65,536 fields with its extensions; a name has 4,096 bytes.
- * What the descriptors say takes 512 MiB of memory at most. Beyond one of these limits torc_schema_add_file and
- * torc_schema_link are TORC_ELIMIT. struct torc_json_options has the limits of a conversion.
+ * 64 MiB, and 1,000,000 descriptors (messages, fields, oneofs, enums, values, services, methods), ranges of extensions,
+ * reserved ranges and names, and imports. Messages are nested 64 deep in one another; a message has 65,536 fields with
+ * its extensions; a name has 4,096 bytes. The descriptors take 512 MiB of memory at most. Beyond one of these limits
+ * torc_schema_add_file and torc_schema_link return TORC_ELIMIT. struct torc_json_options has the limits of a
+ * conversion.
  *
  * Threads: a schema is for one thread at a time until torc_schema_link has succeeded. From then on any number of
  * threads may look things up and convert, as long as nothing is added. What the look-ups return belongs to the schema
@@ -219,10 +220,10 @@ struct torc_json_options {
  * The types of Any and extensions are looked up in the schema. text: UTF-8, need not end in a NUL.
  *
  * Returns 0; or an error, and *bytes and *size are untouched: TORC_EINVAL (NULL, an option out of range), TORC_ESTATE
- * (not linked), TORC_EUNSUPPORTED (options of a newer version), TORC_EPARSE (not JSON, or not of the type: the text has
- * line, column and field, as in "line 3, column 14: field items[2].price: must be a number"), TORC_ENOTFOUND (an Any of
- * unknown type), TORC_EUNSUPPORTED (a message set of proto2), TORC_ELIMIT (too deep or too large). Takes memory of up
- * to 20 times `text_size`, and 2 MiB, besides the bytes. */
+ * (not linked), TORC_EPARSE (not JSON, or not of the type: the text has line, column and field, as in "line 3, column
+ * 14: field items[2].price: must be a number"), TORC_ENOTFOUND (an Any of unknown type), TORC_EUNSUPPORTED (a message
+ * set of proto2, options of a newer version), TORC_ELIMIT (too deep or too large). Takes memory of up to 20 times
+ * `text_size`, and 2 MiB, besides the bytes. */
 TORC_JSON_API int torc_json_to_bytes(const torc_schema *schema, const torc_schema_message *type, const char *text,
                                      size_t text_size, const struct torc_json_options *options, void **bytes,
                                      size_t *size, torc_error **error);

@@ -37,8 +37,8 @@
  * events run on this thread, inside a function that turns the world. Handlers on a torc_pool run on threads of the
  * pool, but one thread at a time runs in a world, in an order that is the seed's. A handler on a pool may block in
  * functions of Torc. It must not wait for a lock, a condition variable, a semaphore or the end of a thread that only
- * the test or another handler provides: neither can run meanwhile, so the world stops without a text. A handler that is
- * to take time calls torc_testing_advance, or answers from a function of torc_testing_after.
+ * the test or another handler provides: neither can run meanwhile, so the test hangs without a message. A handler that
+ * is to take time calls torc_testing_advance, or answers from a function of torc_testing_after.
  *
  * Functions of libtorc that do not block work on other threads, too, but time does not wait for threads that the
  * program made: join them before time passes. If such a thread calls a function that blocks, or if a function waits for
@@ -50,8 +50,8 @@
  * credentials that are fetched over HTTP. torc_runtime_fd has no descriptor (TORC_EINVAL): code with an event loop is
  * driven by torc_runtime_poll. Watched files are read once.
  *
- * All functions are for the thread of the world and handlers on pools; they return TORC_EINVAL if the world is NULL,
- * and TORC_ESTATE on another thread. "In a callback" means on a pool's threads too. An address is what a client
+ * All functions are for the thread of the world and for handlers on pools; they return TORC_EINVAL if the world is
+ * NULL, and TORC_ESTATE on another thread. "In a callback" means on a pool's threads too. An address is what a client
  * connects to: "10.0.0.1:443", "[fd00::1]:443", "unix:/path". A server that listens on a wildcard ("0.0.0.0:443")
  * answers at every address, and a fault names the address that the client dials. */
 #ifndef TORC_TESTING_H
