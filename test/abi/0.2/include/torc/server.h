@@ -260,7 +260,7 @@ TORC_API int64_t torc_server_count(const torc_server *server, int counter);
 
 /* --- calls: the request --- */
 
-/* "/package.Service/Method", as the client sent it; lives until the call is finished. */
+/* Returns "/package.Service/Method", as the client sent it; lives until the call is finished. */
 TORC_API const char *torc_server_call_method(const torc_server_call *call);
 
 /* Returns the request message of a call of a `unary` handler; it lives until the call is finished. Handlers of
@@ -269,18 +269,18 @@ TORC_API const char *torc_server_call_method(const torc_server_call *call);
 TORC_API const torc_message *torc_server_call_request(const torc_server_call *call);
 
 /* Returns the request's metadata, in the order sent, without the pseudo-headers, host, content-type, content-length,
- * te, grpc-timeout, grpc-encoding and grpc-accept-encoding. All other fields are in it, also user-agent and other names
+ * te, grpc-timeout, grpc-encoding and grpc-accept-encoding. All other fields are in it: user-agent too, and other names
  * that begin with "grpc-". Lives until the call is finished. */
 TORC_API const torc_metadata *torc_server_call_metadata(const torc_server_call *call);
 
-/* The authority that the client asked for ("orders:443"), in :authority or host; a request without both is reset with
- * PROTOCOL_ERROR. Lives until the call is finished. */
+/* Returns the authority that the client asked for ("orders:443"), in :authority or host; a request without both is
+ * reset with PROTOCOL_ERROR. Lives until the call is finished. */
 TORC_API const char *torc_server_call_authority(const torc_server_call *call);
 
-/* The client's address ("127.0.0.1:40000", "unix:"); lives until the call is finished. */
+/* Returns the client's address ("127.0.0.1:40000", "unix:"); lives until the call is finished. */
 TORC_API const char *torc_server_call_peer(const torc_server_call *call);
 
-/* 1 when the connection has transport security, else 0; TORC_EINVAL for NULL. */
+/* Returns 1 when the connection has transport security, else 0; TORC_EINVAL for NULL. */
 TORC_API int torc_server_call_secure(const torc_server_call *call);
 
 /* Stores subject alternative name `i` of the client's certificate: its enum torc_tls_name_kind and its text, which
@@ -303,7 +303,8 @@ TORC_API int torc_server_call_peer_certificate(const torc_server_call *call, siz
  * an RPC that is made on the call's behalf. */
 TORC_API int64_t torc_server_call_time_left(const torc_server_call *call);
 
-/* 1 when the RPC is over before its answer (see on_cancel), 0 while it runs. TORC_EINVAL for NULL, TORC_EFORK. */
+/* Returns 1 when the RPC is over before its answer (see on_cancel), 0 while it runs. TORC_EINVAL for NULL, TORC_EFORK.
+ */
 TORC_API int torc_server_call_cancelled(const torc_server_call *call);
 
 /* Returns the call's arena. Its memory lives until the call is finished or torc_arena_reset takes it back; a typed
