@@ -1,5 +1,5 @@
-/* The destinations of an RPC's attempts: one of two backends always fails. Each attempt draws a locality or a place on
- * the ring of its own, unless the RPC has a hash. */
+/* Where the attempts of an RPC go when one of two backends always fails. Each attempt draws its own locality or its own
+ * place on the ring, unless the RPC has a hash: then all its attempts go to one endpoint. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,9 +33,9 @@ static struct tally call_all(torc_channel *ch, const char *headers)
     return t;
 }
 
-/* Each attempt fails with probability p, independently: of n calls n p^5 fail after five attempts. p is measured: on a
- * ring it is the share of the failing backend, which depends on the ports (0.5, deviation 0.016). Were all attempts of
- * a call to go where its first one went, p would be 5/6. */
+/* Asserts that each attempt fails with the same probability p, independently of the others: of n calls n p^5 fail after
+ * five attempts. p is measured, because on a ring it is the share of the failing backend, which depends on the ports
+ * (mean 0.5, standard deviation 0.016). If all attempts of a call went where its first one went, p would be 5/6. */
 static void assert_independent(struct tally t)
 {
     double p = (double)(t.attempts - (CALLS - t.failed)) / t.attempts;
@@ -74,7 +74,7 @@ static void retries_among_localities(void **state)
     kit_mesh_free(k);
 }
 
-/* A42: the hash belongs to the RPC, not to an attempt: an RPC whose endpoint fails has failed. */
+/* A42: all attempts of an RPC have its hash. An RPC whose endpoint fails fails after five attempts. */
 static void retries_keep_the_hash(void **state)
 {
     (void)state;
@@ -126,7 +126,7 @@ static void retries_on_a_ring(void **state)
     kit_mesh_free(k);
 }
 
-/* Each hedged attempt draws for itself, as soon as another one failed. */
+/* Each hedged attempt draws its own random hash. A failed attempt starts the next one at once. */
 static void hedges_on_a_ring(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* Circuit breakers end to end (A32): the client counts open calls, across channels. The calls are to a backend of
- * kits/mesh.h that never answers them, so each has reached the backend or was dropped at once; both are counted. */
+/* Circuit breakers end to end (A32): the client limits a cluster's open calls, across channels. Calls of the method
+ * Hang stay open until they are cancelled. Each of them either reached the backend or was dropped at once; the tests
+ * compare both counts. */
 #include <poll.h>
 #include <stdatomic.h>
 
@@ -15,14 +16,14 @@
 #define MOST 1000
 #define WAIT_NS UINT64_C(60000000000)
 
-/* Calls that the backend leaves unanswered. */
+/* Calls of Hang, and what has become of them. */
 struct open_calls {
     struct kit_mesh *k;
     torc_stream *calls[MOST];
     size_t n;
-    uint64_t reached; /* at the backend */
-    /* Each call that ended is in exactly one of the counts. */
-    atomic_size_t dropped; /* dropped at once */
+    uint64_t reached; /* the backend has them */
+    /* A call that ended is in one of these. */
+    atomic_size_t dropped; /* by the circuit breaker */
     atomic_size_t others;
 };
 
@@ -34,7 +35,8 @@ static void on_end(const torc_result *r, void *arg)
     atomic_fetch_add(dropped ? &o->dropped : &o->others, 1);
 }
 
-/* Starts n calls and waits until each has reached the backend or was dropped. */
+/* Starts n calls and waits until each has reached the backend or was dropped. The backend's earlier requests must have
+ * been taken (kit_mesh_take). */
 static void open_more(struct open_calls *o, torc_channel *ch, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -91,7 +93,7 @@ static int close_world(void **state)
     return 0;
 }
 
-/* Waits until a call succeeds. */
+/* Waits until a call succeeds, at most WAIT_NS. */
 static void wait_ok(torc_channel *ch)
 {
     uint64_t until = tc_system_clock.monotonic_ns(NULL) + WAIT_NS;
@@ -116,7 +118,7 @@ static void shared_and_lowered(void **state)
     wait_ok(b);
     kit_mesh_take(calls.k, 0);
     open_more(&calls, a, 1);
-    wait_ok(b); /* one call is left */
+    wait_ok(b); /* the limit leaves room for one more call */
     kit_mesh_take(calls.k, 0);
     open_more(&calls, b, 1);
     kit_mesh_wait_failure(a, TORC_STATUS_UNAVAILABLE, DROPPED);
@@ -141,7 +143,7 @@ static void shared_and_lowered(void **state)
     torc_channel_free(b);
 }
 
-/* Opens calls, of which `through` reach the backend and the others are dropped. */
+/* Opens `tried` calls. Asserts that `through` of them reach the backend and the others are dropped. */
 static void expect(torc_channel *ch, size_t tried, size_t through)
 {
     uint64_t reached = calls.reached;

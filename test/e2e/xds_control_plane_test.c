@@ -1,5 +1,5 @@
 /* A control plane that misbehaves: invalid resources, restarts, streams that end, hostile messages. Also which channels
- * share an xDS client, a runtime that ends before its channels, and ten thousand calls without growing memory. */
+ * share an xDS client, a runtime that ends before its channels, and the memory that ten thousand calls take. */
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -170,7 +170,7 @@ static void clients_of_targets(void **state)
     for (size_t i = 0; i < TC_ARRAY_LEN(alone); i++)
         torc_channel_free(alone[i]);
     tc_free(bootstrap);
-    /* The streams of the freed channels end; ctest bounds the wait. */
+    /* The two streams of `alone` end; the timeout of ctest bounds the wait. */
     while (streams(w.k) != 1)
         kit_mesh_calls(w.ch, NULL, 1);
     kit_mesh_world_close(&w);
@@ -381,7 +381,7 @@ int main(void)
         cmocka_unit_test(hostile_messages),
         cmocka_unit_test(ten_thousand_calls),
     };
-    /* Measures Torc's memory, client and servers together, without memory retained by the allocator. */
+    /* With one arena and a fixed mmap threshold resident_kb does not count memory that the allocator retains. */
     mallopt(M_ARENA_MAX, 1);
     mallopt(M_MMAP_THRESHOLD, 128 << 10);
     return cmocka_run_group_tests(tests, NULL, NULL);

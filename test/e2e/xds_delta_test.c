@@ -1,6 +1,6 @@
-/* Large meshes over incremental ADS: the bytes of a change of one endpoint among 1,000 clusters (and, for comparison,
- * in state of the world), and of a restart of the control plane. Also removal and NACKs over incremental ADS, and 2,000
- * clusters in state of the world. */
+/* Large meshes over incremental ADS. With 1,000 clusters the tests count the bytes on the wire when one endpoint
+ * changes, and when the control plane restarts; state of the world is measured for comparison. Also removal and NACKs
+ * over incremental ADS, and 2,000 clusters in state of the world. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,8 +26,8 @@ static void append_endpoints(struct tc_buf *b, size_t cluster, size_t change)
     tc_buf_append_str(b, "]}]\n");
 }
 
-/* Puts clusters c0, c1, ... with endpoints, a route "/sN/" to each, and a last route to `cluster` for everything else
- * (NULL: none). */
+/* Puts n clusters c0, c1, ... with endpoints, and a listener "svc" with a route "/sN/" to each cluster. A last route
+ * leads everything else to `cluster` (NULL: no such route). */
 static void put_mesh(struct kit_mesh *k, size_t n, const char *cluster)
 {
     struct tc_buf routes = {0}, b = {0};
@@ -83,7 +83,7 @@ static struct world open_world(bool incremental)
     w.ch = kit_mesh_channel(w.k, "svc", &o);
     /* No route has this prefix: the failure shows that the config is complete. */
     kit_mesh_wait_failure(w.ch, TORC_STATUS_UNAVAILABLE, "No matching route");
-    /* The answer to the last responses has passed as well. */
+    /* Once these changes are accepted, the ACKs of the first responses have passed the proxy, too. */
     change_one(w.k, 1);
     change_one(w.k, 2);
     wire_proxy_take_received(w.proxy);
@@ -113,7 +113,7 @@ static void one_endpoint_changes(void **state)
     close_world(&w);
 }
 
-/* For comparison: state of the world sends all names in each answer. */
+/* For comparison: in state of the world a response has all assignments, and its ACK all names. */
 static void state_of_the_world(void **state)
 {
     (void)state;
@@ -175,8 +175,8 @@ static void removal_and_nack(void **state)
     tc_free(bootstrap);
 }
 
-/* A channel whose config has 2,000 additional clusters, state of the world: RPCs of one cluster go on while others
- * change, and a change of its own arrives. */
+/* A channel with 2,001 clusters, state of the world: RPCs of one cluster go on, without a new connection, while another
+ * cluster changes. Then a change of their own cluster arrives. */
 static void two_thousand_clusters(void **state)
 {
     enum { MANY = 2000 };

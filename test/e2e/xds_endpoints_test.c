@@ -1,5 +1,5 @@
-/* EDS end to end, over real sockets (kits/mesh.h): priorities, localities, drops, and rejected resources. What
- * is asserted is each backend's share of the calls, exact where it is all or nothing. */
+/* EDS end to end, over real sockets (kits/mesh.h): priorities, localities, drops, and rejected resources. Most tests
+ * assert each backend's share of the calls; a share of 0 or 1 must be exact. */
 #include <stdio.h>
 #include <string.h>
 
@@ -232,7 +232,7 @@ static void churning_localities(void **state)
     kit_mesh_world_close(&w);
 }
 
-/* A deletion would end the RPCs: the server has fail_on_data_errors (A88). */
+/* The server has fail_on_data_errors (A88), so a deletion would fail the RPCs. */
 static void absence_is_not_a_deletion(void **state)
 {
     TC_CASE(ED22);

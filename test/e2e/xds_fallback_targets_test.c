@@ -1,5 +1,5 @@
-/* Each target has its own fallback (A71): when the first server is lost, one of two targets of a process has all its
- * resources, and the other has not. Also a first stream that a GOAWAY gives back. */
+/* Each target has its own fallback (A71). When the first server is lost, a target whose resources are cached asks no
+ * other server, while a target without resources falls back. Also an ADS stream that a GOAWAY refuses. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void put_target(struct kit_mesh *k, const char *name, const char *endpoin
     kit_mesh_put_endpoints(k, name, endpoints, NULL);
 }
 
-/* Gives the first stream back by GOAWAY; later connections hear nothing. */
+/* Refuses the first connection's stream by a GOAWAY with last stream id 0; later connections get no answer. */
 static void lose_the_stream(struct hostile_peer *p)
 {
     static atomic_flag lost = ATOMIC_FLAG_INIT;
@@ -62,8 +62,8 @@ static void assert_never_asked_for(struct kit_mesh *k, const char *name)
     tc_free(requests);
 }
 
-/* Waits until the control plane has no connection, at most 20 s. A71: the connection is closed, and not kept for later
- * use, as connections of other channels are for 30 s. */
+/* Waits until the control plane has no connection, at most 20 s. A71: the connection is closed; other idle connections
+ * are kept for 30 s. */
 static void wait_closed(struct kit_mesh *k)
 {
     uint64_t until = tc_system_clock.monotonic_ns(NULL) + 20 * TC_NS_PER_S;
@@ -105,8 +105,8 @@ static void test_one_of_two_targets(void **state)
     torc_channel_free(other);
 }
 
-/* A71: a stream that ends before its first response makes the client ask the fallback server. This holds for a stream
- * that a GOAWAY refused, too, although gRPC would retry other RPCs transparently. */
+/* A71: a stream that ends before its first response makes the client ask the fallback server. So does a stream that a
+ * GOAWAY refused, although other RPCs are then retried transparently. */
 static void test_a_stream_that_is_given_back(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Route settings besides the cluster, end to end: fault injection with overrides (A33, A39), retries (A44), limits of
+/* HTTP filters and settings of routes, end to end: fault injection with overrides (A33, A39), retries (A44), limits of
  * the deadline (A31), runtime fractions (A28), rewritten authorities (A81). */
 #include <pthread.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@
 #define ALWAYS "percentage: {numerator: 100}"
 #define ROUTE(more) "{match: {prefix: \"\"}, route: {cluster: c0}" more "}"
 
-/* Makes a mesh of clusters "c0", "c1" with one backend each. */
+/* Makes a mesh of clusters "c0", "c1" with one backend each, and a listener "svc" with these filters and routes. */
 static struct kit_mesh_world open_world(const char *filters, const char *routes)
 {
     struct kit_mesh_world w = kit_mesh_world_open_clusters(2);
@@ -192,7 +192,7 @@ static void delays_by_header(void **state)
     kit_mesh_world_close(&w);
 }
 
-/* Calls that end on the runtime's thread. */
+/* Counts the calls that have ended. */
 struct ends {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
@@ -218,7 +218,7 @@ static void wait_for(struct ends *e, int n)
     pthread_mutex_unlock(&e->mutex);
 }
 
-/* One active fault in the process: the second RPC passes, and a cancelled one makes room. */
+/* While one RPC is delayed, the next one passes without a delay. Cancelling the delayed RPC makes room for another. */
 static void active_faults_are_limited(void **state)
 {
     (void)state;
@@ -300,7 +300,7 @@ static void retries(void **state)
     assert_int_equal(attempts_of(w.ch, TORC_STATUS_INTERNAL), 3);
     assert_int_equal(attempts_of(w.ch, TORC_STATUS_RESOURCE_EXHAUSTED), 1);
     assert_int_equal(kit_mesh_take(w.k, 0), 7);
-    /* More than four retries are four; a policy without a code that gRPC knows is ignored. */
+    /* There are at most four retries. A policy without a code that gRPC knows is ignored. */
     kit_mesh_put_routes(w.k, "more",
                         "{match: {prefix: \"\"}, route: {cluster: c0, retry_policy: {retry_on: "
                         "cancelled, num_retries: 50, retry_back_off: {base_interval: 0.1s}}}}");
@@ -480,7 +480,7 @@ static void authorities(void **state)
     ch = named_channel(&w, "named", TRUSTED, NULL, "mine.example");
     expect_authority(ch, "one.example:99");
     torc_channel_free(ch);
-    /* A server without trusted_xds_server cannot rewrite the authority. */
+    /* An xDS server without trusted_xds_server cannot rewrite the authority. */
     ch = named_channel(&w, "named", "", NULL, NULL);
     expect_authority(ch, "named");
     torc_channel_free(ch);

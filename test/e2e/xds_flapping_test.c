@@ -1,4 +1,5 @@
-/* Localities that change their priorities a thousand times: memory, descriptors and connections do not grow. */
+/* Localities that change their priorities a thousand times. After the first 200 changes no connection is made,
+ * descriptors do not grow, and memory grows by at most 2 MiB. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,10 +25,10 @@ enum { SANITIZED = 0 };
 
 enum { FLAPS = 1000, SETTLED = 200, MAX_GROWTH_KB = 2048 };
 
-/* The shape after a flap, and a backend that serves then. */
+/* The flaps go through these in turn. After each, the test waits for one of two backends. */
 static const struct {
     const char *localities;
-    size_t serves; /* or the next one */
+    size_t serves; /* and the next one */
 } shapes[] = {
     {"0/a: 0, 1; 1/b: 2, 3", 0}, {"0/b: 2, 3; 1/a: 0, 1", 2},
     {"0/a: 0, 1; 0/b: 2, 3", 0},                   /* one priority */
@@ -45,7 +46,7 @@ static size_t resident_kb(void)
     return resident * (size_t)sysconf(_SC_PAGESIZE) / 1024;
 }
 
-/* Calls until one of the shape's first two backends serves, at most 20,000 times. No call may fail. */
+/* Calls until one of the two backends of shape i answers. Fails the test after 20,000 calls, or when a call fails. */
 static void wait_shape(struct kit_mesh *k, torc_channel *ch, size_t i)
 {
     bool there = false;
@@ -60,7 +61,7 @@ static void wait_shape(struct kit_mesh *k, torc_channel *ch, size_t i)
     }
 }
 
-/* Connections to all backends so far. */
+/* Returns the number of connections that all backends have accepted so far. */
 static uint64_t made(struct kit_mesh *k)
 {
     uint64_t n = 0;
@@ -95,7 +96,6 @@ static void flapping(const char *policy)
                   policy ? policy : "RING_HASH", FLAPS, resident_kb(), SETTLED, kb, footprint_descriptors(),
                   descriptors, (unsigned long long)connections);
     assert_true(footprint_descriptors() <= descriptors);
-    /* Connections: one for each backend, and those that a flap overtook while they were being made. */
     assert_int_equal(made(k), connections);
     if (!SANITIZED) /* sanitizers retain freed memory */
         assert_true(resident_kb() <= kb + MAX_GROWTH_KB);

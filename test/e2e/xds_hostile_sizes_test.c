@@ -1,10 +1,10 @@
-/* Responses of a control plane that are as large as the limits allow, with many kinds of content. `torc call`, as a
- * process, rejects all but the good ones, uses less than 2 s of CPU time for each, and its RPCs to another backend, 100
- * a second, go on.
+/* Responses that are as large, or as expensive, as the limits allow, with many kinds of content. `torc call`, as a
+ * process, rejects all but the good ones and uses at most 2 s of CPU time for each. Its RPCs to another backend, 100 a
+ * second, go on.
  *
- * With the strict limits of docs/operations/limits.md a rejected response raises the peak by at most 32 MB, or by 42 MB
- * if it has the most endpoints. With the default limits a response has up to 64 MiB; the peak is bounded by that and by
- * the decoded resources. */
+ * With the stricter limits of docs/operations/limits.md a rejected response raises the peak of resident memory by at
+ * most 32 MB, or by 42 MB if it has the most endpoints. With the default limits, where a response has up to 64 MiB, it
+ * raises the peak by at most 200 MB. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +32,7 @@
 static struct kit_mesh *k;
 static struct kit_process *client;
 
-/* The thread sanitizer is twenty times slower: cases that need much CPU time are left out. */
+/* With the thread sanitizer the rows that need much CPU time are left out. */
 #if defined(__SANITIZE_THREAD__)
 #define SLOW_ROWS false
 #else
@@ -51,8 +51,8 @@ static void send_it(struct tc_control_plane *cp, void *arg)
     tc_control_plane_send(cp, s->url, s->version, s->resources, s->n);
 }
 
-/* Sends the resources, waits for a request that contains `nack` (of a NACK; of the ACK if they are good), and adds what
- * exceeds its limit to `wrong`. */
+/* Sends the resources and waits for a request that contains `nack`: the NACK, or the ACK if they are good. Appends a
+ * line to `wrong` if CPU time, a call's time or the growth of the peak (most_kb) exceeds its limit. */
 static void play(const struct sending *s, const char *nack, long most_kb, struct tc_buf *wrong)
 {
     size_t bytes = 0;
@@ -119,8 +119,8 @@ static void one_resource(void **state)
         fail_msg("%s", tc_buf_cstr(&wrong));
 }
 
-/* Leaves out the regexes, whose cost does not depend on the size of a response. Under sanitizers the smaller responses
- * have tested the same code, and figures are meaningless. */
+/* The rows with the default limits, without the regexes, whose cost does not depend on the size of a response. Skipped
+ * where figures are meaningless: one_resource tests the same code. */
 static void one_resource_by_default(void **state)
 {
     (void)state;
@@ -174,7 +174,8 @@ static const struct hostile_resource *find(const char *name)
     return NULL;
 }
 
-/* One response after another, as fast as they are answered: most of the loop's time is left to others. */
+/* One response after another, each sent as soon as the last one is answered. The client pauses between them, which
+ * leaves most of the loop's time to other work. */
 static void without_end(void **state)
 {
     (void)state;
@@ -193,12 +194,13 @@ static void without_end(void **state)
     double took = (double)(tc_system_clock.monotonic_ns(NULL) - began_ns) / (double)TC_NS_PER_MS;
     print_message("4 responses: %.0f ms of CPU in %.0f ms\n", cpu, took);
     tc_buf_fini(&b);
-    /* A pause of four times the cost of a response, at most 2 s; the last one has no pause behind it. */
+    /* After a response the client pauses for four times its cost, at most 2 s. Three pauses are within `took`. The test
+     * demands three times the mean cost for each. */
     assert_true(took >= 3 * TC_MIN(cpu / 4 * 3, 2000.0));
     kit_process_go_on(client, 10);
 }
 
-/* Good resources are accepted, whatever memory they take. RPCs to other backends go on meanwhile. */
+/* Good resources are accepted, however much memory they take. RPCs to another backend go on meanwhile. */
 static void good_endpoints(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* A control plane that sends what no client should accept: `torc call`, as a process, rejects it within a second of CPU
- * time (wall time is printed only, so that a busy machine does not count), grows by less than 20 MB, and its RPCs go
- * on. */
+/* A control plane that sends what no client should accept. `torc call`, as a process, rejects it within a second of CPU
+ * time and grows by less than 20 MB, and its RPCs go on. Wall time is only printed, because other load on the machine
+ * counts in it. The last test has a channel of its own, with a limit from the bootstrap. */
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static void send_it(struct tc_control_plane *cp, void *arg)
     tc_control_plane_send(cp, EDS_URL, s->version, &resource, 1);
 }
 
-/* Returns the beginning of a ClusterLoadAssignment: its cluster's name. */
+/* Returns the beginning of a ClusterLoadAssignment: the cluster's name, "victim". */
 static struct tc_buf assignment(void)
 {
     struct tc_buf b = {0};
@@ -50,7 +50,8 @@ static struct tc_buf assignment(void)
     return b;
 }
 
-/* Sends the resource and waits for the client's reaction: a NACK with this text (NULL: a line of the log). */
+/* Sends the resource, frees it, and waits for the client's reaction: a NACK with the text `nack`, or with nack NULL
+ * `logged` in the client's log. */
 static void refuses(const char *what, struct tc_buf resource, const char *nack, const char *logged)
 {
     struct sending s = {&resource, what};
@@ -130,7 +131,7 @@ static void a_huge_response(void **state)
     TC_CASE(AD29);
     (void)state;
     struct tc_buf b = assignment();
-    tc_buf_append_char(&b, '\x12'); /* one locality of unknown fields */
+    tc_buf_append_char(&b, '\x12'); /* one locality of HUGE_BYTES zeros */
     tc_wire_append_varint(&b, HUGE_BYTES);
     memset(tc_buf_reserve(&b, HUGE_BYTES), 0, HUGE_BYTES);
     b.len += HUGE_BYTES;
@@ -146,7 +147,7 @@ static void a_huge_response(void **state)
     kit_process_go_on(client, 20);
 }
 
-/* The operator sets the limit: this one is smaller than a response of two clusters. */
+/* The bootstrap sets the limit: 100 bytes, less than the response with the listener has. */
 static void a_limit_of_the_bootstrap(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* A bootstrap file that another process writes after the channel's first use, as istio-agent does. */
+/* A bootstrap file that appears after the channel's first use, as it does when istio-agent writes it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static void a_file_that_comes_late(void **state)
     torc_channel *ch = channel_of(k, "xds:///svc"), *other = channel_of(k, "xds:///absent");
     kit_mesh_wait_failure(ch, TORC_STATUS_UNAVAILABLE, "No such file or directory");
     kit_mesh_wait_failure(other, TORC_STATUS_UNAVAILABLE, "No such file or directory");
-    put_file(path, "{\"xds_servers\": 7}"); /* incomplete content */
+    put_file(path, "{\"xds_servers\": 7}"); /* invalid content */
     kit_mesh_wait_failure(ch, TORC_STATUS_UNAVAILABLE, "field xds_servers: must be an array");
     torc_channel_free(other); /* while the channel waits to read again */
     put_file(path, kit_mesh_bootstrap(k));

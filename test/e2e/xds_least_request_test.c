@@ -1,4 +1,5 @@
-/* least_request by xDS: in localities by weight, over all endpoints while RPCs are under way, and by weights. */
+/* least_request as an xDS cluster's policy: below localities with weights, with endpoint weights, and with a full scan
+ * while RPCs are under way. */
 #include <stdatomic.h>
 
 #include "support/case.h"
@@ -40,7 +41,7 @@ static void on_result(const torc_result *result, void *arg)
         atomic_fetch_add(&finished, 1);
 }
 
-/* Thirty RPCs that last, begun together: each of three backends gets ten of them. */
+/* Thirty RPCs that begin together and last 500 ms: each of three backends gets ten of them. */
 static void over_all_endpoints(void **state)
 {
     TC_CASE(LQ10);
@@ -61,7 +62,7 @@ static void over_all_endpoints(void **state)
     while (atomic_load(&finished) < CALLS && tc_system_clock.monotonic_ns(NULL) < end)
         torc_result_free(kit_mesh_call(ch, NULL, false, 60000));
     assert_int_equal(atomic_load(&finished), CALLS);
-    /* The calls that waited for the others went one after another, to any backend. */
+    /* The calls of the loop above went one after another, to any backend. */
     uint64_t waited = 0;
     for (size_t i = 0; i < BACKENDS; i++) {
         uint64_t n = kit_mesh_take(k, i);

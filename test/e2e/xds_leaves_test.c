@@ -1,5 +1,5 @@
-/* Leaf clusters of aggregates end to end, over real sockets (kits/mesh.h): invalid, missing, changed, shared. Most
- * tests have the aggregate "agg" over one or two leaves, and assert whose backend gets the RPCs. */
+/* Leaf clusters of aggregates end to end, over real sockets (kits/mesh.h): rejected, unresolved, changed and shared
+ * leaves. The tests have the aggregate "agg" over one or two leaves, and assert whose backend gets the RPCs. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "base/mem.h"
 
 #define ROUND_ROBIN "lb_policy: ROUND_ROBIN"
-/* A priority is missing: rejected. */
+/* Endpoints that are rejected, because priority 0 is missing. */
 #define REFUSED "1/a: 0"
 
 static struct kit_mesh *k;
@@ -57,7 +57,6 @@ static void refused_and_never_good(void **state)
     kit_mesh_calls(ch, NULL, 10);
     assert_int_equal(kit_mesh_take(k, 1), 10);
     kit_mesh_wait_request(k, "NACK");
-    /* A valid update. */
     kit_mesh_put_endpoints(k, "c1", "0/a: 0", NULL);
     kit_mesh_wait_backend(k, ch, NULL, 0);
 }
@@ -78,7 +77,7 @@ static void refused_after_a_good_one(void **state)
     assert_int_equal(kit_mesh_take(k, 1), 0);
 }
 
-/* A name that cannot be resolved: the next leaf cluster serves; the error of the last one is the RPCs' status. */
+/* When a leaf's name cannot be resolved, the next leaf serves. The error of the last leaf is the status of RPCs. */
 static void dns_without_an_answer(void **state)
 {
     TC_CASE(AG08);
@@ -95,7 +94,7 @@ static void dns_without_an_answer(void **state)
                           "empty address list: DNS resolution failed for bad..name:443: UNAVAILABLE:");
 }
 
-/* The first leaf cluster's endpoints change while the other's name has no answer. */
+/* The first leaf's endpoints change while the second leaf's name cannot be resolved. */
 static void reconfigured_while_dns_fails(void **state)
 {
     TC_CASE(AG18);
@@ -202,8 +201,8 @@ static void on_result(const torc_result *r, void *arg)
     pthread_mutex_unlock(&w->lock);
 }
 
-/* Both priorities of an EDS cluster with ring_hash are down, and the connection to the LOGICAL_DNS cluster is slow: the
- * call waits for it and does not fail. */
+/* Both priorities of an EDS cluster with ring_hash are down, and the connection to the LOGICAL_DNS cluster is slow. A
+ * call waits for that connection and does not fail. */
 static void slow_dns_after_dead_ring(void **state)
 {
     TC_CASE(RH50);

@@ -1,5 +1,5 @@
-/* Endpoints in collections (LEDS, A95), over both forms of ADS: RPCs go where a collection says, and its changes are
- * those of one locality. */
+/* Endpoints in collections (LEDS, A95), over both forms of ADS. Two localities have a collection each; RPCs follow the
+ * changes of a collection. */
 #include <string.h>
 
 #include "support/case.h"

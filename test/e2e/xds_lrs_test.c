@@ -1,6 +1,6 @@
-/* Load reports end to end, over real sockets (kits/mesh.h, kits/lrs.h): the sums at the LRS server equal the
- * counts of backends and callers. A test calls, keeps the outcomes in `seen`, waits until the server was told of all of
- * them, and compares the sums by locality and kind of drop. */
+/* Load reports end to end, over real sockets (kits/mesh.h, kits/lrs.h): the sums at the LRS server equal the counts of
+ * backends and callers. Most tests make calls, keep the outcomes in `seen`, wait until the reports have them all, and
+ * compare the sums by locality and kind of drop. */
 #include <string.h>
 
 #include "support/case.h"
@@ -23,7 +23,8 @@ struct world {
     struct kit_lrs_seen seen;
 };
 
-/* Makes a listener "svc" whose route leads to cluster "c". */
+/* Makes a mesh with a listener "svc" whose route leads to cluster "c". The test puts the cluster and opens the channel,
+ * which close_world frees. */
 static struct world *open_world(size_t backends)
 {
     struct world *w = TC_NEW(struct world);
@@ -46,7 +47,8 @@ static uint64_t told_ended(const struct kit_lrs_cluster *c)
     return c->a.success + c->a.error + c->b.success + c->b.error + c->none.success + c->none.error;
 }
 
-/* Waits until everything seen was reported for cluster c. Returns the sums of its two localities. */
+/* Waits until everything in `seen` was reported for cluster c, asserts that nothing else was, and returns the sums.
+ * `seen` must have no calls that the circuit breaker dropped. */
 static struct kit_lrs_cluster told_all(struct world *w)
 {
     const struct kit_lrs_seen *s = &w->seen;
@@ -134,7 +136,7 @@ static void all_clusters_and_named_ones(void **state)
     close_world(w);
 }
 
-/* The server asks for counts by endpoint, and later does not. Only calls that began while it asked are counted so. */
+/* The server asks for counts by endpoint, and later no longer does. */
 static void by_endpoint(void **state)
 {
     TC_CASE(LS11);
@@ -243,7 +245,7 @@ static void a_stream_that_breaks(void **state)
     KIT_LRS_WAIT(w->lrs, t->streams_so_far >= 2 && t->streams >= 1); /* and the server stays silent on it */
     uint64_t away_ns = kit_lrs_now_ns();
     kit_lrs_calls(w->ch, 40, &w->seen);
-    while (kit_lrs_now_ns() < away_ns + INTERVAL_MS * UINT64_C(3000000)) /* longer than an interval */
+    while (kit_lrs_now_ns() < away_ns + INTERVAL_MS * UINT64_C(3000000)) /* three intervals */
         kit_lrs_calls(w->ch, 4, &w->seen);
     assert_int_equal(told_ended(kit_lrs_told_cluster(kit_lrs_look(w->lrs), "c")), told_ended(&before));
     away_ns = kit_lrs_now_ns() - away_ns;
@@ -264,13 +266,13 @@ static void reports_no_longer_wanted(void **state)
     w->ch = kit_mesh_channel(w->k, "svc", NULL);
     kit_lrs_calls(w->ch, 20, &w->seen);
     told_all(w);
-    /* Other fields change, then the same resource is sent again: the stream stays. */
+    /* A field of the cluster changes and changes back: the stream stays. */
     kit_mesh_put_cluster(w->k, "c", REPORTED "\n  circuit_breakers: {thresholds: [{max_requests: 0}]}");
     kit_mesh_wait_failure(w->ch, TORC_STATUS_UNAVAILABLE, "circuit breaker drop");
     kit_mesh_put_cluster(w->k, "c", REPORTED);
     kit_mesh_wait_backend(w->k, w->ch, NULL, 0);
     kit_lrs_calls(w->ch, 20, &w->seen);
-    w->seen.ok += kit_mesh_take(w->k, 0) + kit_mesh_take(w->k, 1) - 40; /* calls that waited for a change */
+    w->seen.ok += kit_mesh_take(w->k, 0) + kit_mesh_take(w->k, 1) - 40; /* calls of the two waits */
     KIT_LRS_WAIT(w->lrs, told_ended(kit_lrs_told_cluster(t, "c")) >= w->seen.ok + w->seen.failed);
     assert_int_equal(kit_lrs_look(w->lrs)->streams, 1);
     assert_int_equal(kit_lrs_look(w->lrs)->streams_so_far, 1);
@@ -422,7 +424,7 @@ static void metrics_that_are_listed(void **state)
     assert_metric(&a, "cpu", 4, 2.0);
     assert_metric(&a, "named_metrics.foo", 4, 10.0);
     assert_int_equal(a.n_metrics, 2);
-    /* All names, without cpu_utilization. */
+    /* All named metrics and mem_utilization, no longer cpu_utilization. */
     kit_mesh_put_cluster(w->k, "c", REPORTED "\n  lrs_report_endpoint_metrics: [named_metrics.*, mem_utilization]");
     for (bool told = false; !told; told = kit_lrs_metric(&a, "mem")->requests > 0) {
         call_with_load(w->ch, 1);

@@ -13,11 +13,10 @@
 #define CALLERS 3
 #define HELD 2
 #define LOCALITIES "0/a=1: 0; 0/b=2: 1"
-/* Much longer than a report is under way, even if the machine stalls for seconds, so that no report is in flight when
- * the server crashes. LRS has no acknowledgement: a report in flight would be lost. */
+/* Long enough that no report is in flight when the server crashes, even on a machine that stalls. LRS has no
+ * acknowledgement, so a report in flight would be lost. */
 #define INTERVAL_MS 3000
-/* After the crash. */
-#define SOON_MS 200
+#define SOON_MS 200 /* the interval after the crash */
 
 struct caller {
     torc_channel *ch;
@@ -75,7 +74,7 @@ static void totals_are_exact(void **state)
                          "  circuit_breakers: {thresholds: [{max_requests: 4}]}");
     uint64_t began_ns = kit_lrs_now_ns();
     torc_channel *ch = kit_mesh_channel(k, "svc", NULL);
-    /* Calls that outlast the server; beside them the limit leaves room for two. */
+    /* Calls that stay open over the crash. The circuit breaker leaves room for two more. */
     for (size_t i = 0; i < HELD; i++)
         held[i] = kit_lrs_hang(k, ch);
     kit_mesh_put_endpoints(k, "c", LOCALITIES,

@@ -1,5 +1,5 @@
-/* Valid assignments of tens of thousands of endpoints, with a policy that connects to all of them: RPCs to others go
- * on, other channels connect, and the process keeps half of its descriptors free. */
+/* Valid assignments of tens of thousands of endpoints, with a policy that connects to all of them. RPCs to another
+ * backend go on, other channels connect, and connection attempts take at most half of the process's descriptors. */
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -103,7 +103,7 @@ static void assign(const char *version, uint32_t n, uint16_t port)
     tc_buf_fini(&b);
 }
 
-/* Assigns n endpoints. Asserts that RPCs to other backends go on while the client connects to them. */
+/* Assigns n endpoints. Asserts that RPCs to another backend go on while the client connects to the endpoints. */
 static void others_go_on(const char *what, uint32_t n, uint16_t port)
 {
     long before_kb = kit_process_resident_kb(client);

@@ -1,5 +1,5 @@
-/* Targets that share one ADS stream, with a control plane that accepts one stream for all its clients, as istio-agent
- * does: a new stream ends the earlier one. The figures are with a control plane that accepts more. */
+/* Targets that share one ADS stream. The control plane keeps one stream for all its clients, as istio-agent does: a new
+ * stream ends the earlier one. For the figures (a_thousand_targets) it keeps every stream. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -41,7 +41,7 @@ static uint64_t opened(struct kit_mesh *k)
     return n;
 }
 
-/* Targets s0, s1, ... whose routes lead to one cluster each, all at the first backend. */
+/* Makes a mesh with targets s0, s1, ..., n of them. Each has a cluster of its own, at backend 0. */
 static struct kit_mesh *mesh_of(size_t n)
 {
     struct kit_mesh *k = kit_mesh_new(2);
@@ -153,8 +153,8 @@ static void targets_of_a_domain(void **state)
     kit_mesh_free(k);
 }
 
-/* Two runtimes that share nothing stand for two processes of a pod: both get their resources, and neither fights
- * for the stream without pauses. */
+/* Two runtimes that share nothing stand for two processes of a pod. Both get their resources, and together they open
+ * few streams. */
 static void two_clients(void **state)
 {
     (void)state;

@@ -3,8 +3,8 @@
  * The gRFCs demand: before the outage, endpoints that calls reached are connected, all others IDLE (A42). A lost
  * connection leaves its endpoint IDLE. From then on an attempt starts only for an endpoint
  *   - that a call's walk around the ring finds IDLE (A61's picker), or
- *   - that is the one IDLE endpoint of the proactive rule (A61): no endpoint is CONNECTING, and the ring is CONNECTING
- *     or in TRANSIENT_FAILURE, in which case its policy may get no picks, or
+ *   - that the proactive rule (A61) chooses: while the ring is CONNECTING or in TRANSIENT_FAILURE, its policy may get
+ *     no picks, so an IDLE endpoint is tried whenever no endpoint is CONNECTING, or
  *   - that failed: it is tried until it is READY (A61, A62).
  *
  * So the remaining connections are at most one for each endpoint with an attempt since the outage began; `bound` counts
@@ -70,7 +70,7 @@ static void on_event(const char *kind, const char *detail, const char *reason, v
     pthread_mutex_unlock(&seen.lock);
 }
 
-/* Returns the number of endpoints with an event. */
+/* Returns the number of endpoints with an event. Called under the lock. */
 static size_t count(const unsigned *by_endpoint)
 {
     size_t n = 0;
@@ -104,7 +104,7 @@ static void wait_count(const unsigned *by_endpoint, size_t n)
     assert_true(there >= n);
 }
 
-/* Asserts one attempt for each of that many endpoints. */
+/* Asserts that n endpoints had an attempt, each exactly one. */
 static void expect_attempts(size_t n)
 {
     pthread_mutex_lock(&seen.lock);
@@ -219,8 +219,8 @@ static size_t called(void)
     return n;
 }
 
-/* Asserts: not more connections than endpoints with an attempt, one each; and not more of these than endpoints that
- * calls reached, plus one for each failure, which starts one more (A61). */
+/* Asserts that there are not more connections than endpoints with an attempt, and not more such endpoints than the
+ * bound: the endpoints that calls reached, plus one for each failure, after which the rule tries one more (A61). */
 static void check_bound(const char *what)
 {
     pthread_mutex_lock(&seen.lock);
@@ -251,7 +251,7 @@ static void all_refuse(void **state)
     torc_result *r = kit_mesh_call(ch, "user: u0", false, 60000);
     assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
     torc_result_free(r);
-    /* Without another call: the rule reaches all endpoints. */
+    /* Without another call the rule reaches all endpoints. */
     wait_count(seen.failed, ENDPOINTS);
     kit_mesh_start(k, 0);
     wait_count(seen.connected, ENDPOINTS);
@@ -275,7 +275,7 @@ static void all_silent(void **state)
     struct kit_load_report report;
     kit_load_free(load, &report);
     wait_home(home);
-    /* The silent port resets the connections it had, so that these attempts fail first. */
+    /* When the silent port closed, it reset its connections: these attempts have failed, and count in the bound. */
     check_bound("all silent");
 }
 

@@ -1,5 +1,5 @@
-/* Outlier detection end to end, over real sockets (kits/mesh.h): a backend that fails RPCs is avoided for a while.
- * ring_hash and a header for each backend decide where an RPC goes, so the backend that is avoided can be named. */
+/* Outlier detection end to end, over real sockets (kits/mesh.h): a backend that fails RPCs is ejected for a while.
+ * ring_hash and a header for each backend decide where an RPC goes, so a test sees which backend is ejected. */
 #include <string.h>
 
 #include "support/case.h"
@@ -72,7 +72,8 @@ static uint64_t now_ms(void)
     return tc_system_clock.monotonic_ns(tc_system_clock.arg) / TC_NS_PER_MS;
 }
 
-/* Makes backend 0 fail once and all others answer: within one interval, unless the machine stands still. */
+/* Makes two calls with each key; the second call of backend 0 fails. All are in one interval, unless the machine stalls
+ * or an interval ends meanwhile. */
 static void fail_one_of_all(struct world *w)
 {
     for (size_t i = 0; i < w->n; i++)
@@ -91,8 +92,8 @@ static bool goes_home(struct world *w)
     return home;
 }
 
-/* Fails until backend 0 is ejected: a machine that stands still may put failures and answers into different intervals.
- * Returns how long that took. */
+/* Repeats fail_one_of_all until backend 0 is ejected, because one round may be in two intervals. Returns how long that
+ * took, in ms. */
 static uint64_t eject(struct world *w)
 {
     for (uint64_t began_ms = now_ms(); now_ms() - began_ms < 60000;) {
@@ -106,8 +107,8 @@ static uint64_t eject(struct world *w)
     return 0;
 }
 
-/* By default the interval is 10 s, and the first ejection lasts 30 s. A real delay repeats, a stall of the machine does
- * not. */
+/* The backend is ejected and returns soon, which proves the configured times: by default the interval is 10 s, and the
+ * first ejection lasts 30 s. There are up to five tries, because the machine may stall. */
 static void leaves_and_returns(void **state)
 {
     TC_CASE(OD01);

@@ -104,8 +104,8 @@ static const json_t *below(const json_t *node, const char *policy)
     return child;
 }
 
-/* Checks the policies above the policy that the cluster asks for, from the aggregate's child `node` on. Returns the
- * node of `priority`. */
+/* Checks the policies of a leaf cluster, from the aggregate's child `node` down to `priority`. Returns the node of
+ * `priority`. */
 static const json_t *check_leaf(const json_t *node, const char *cluster)
 {
     const json_t *cds = below(node, "cds_experimental");
@@ -143,8 +143,8 @@ static void check_whole_tree(const json_t *channel)
     below(priority(far, 0), "pick_first");
 }
 
-/* Runs `torc call --explain`, a separate process with its own channel. Returns the object of that name in its
- * output. */
+/* Runs `torc call --explain`, a separate process with its own channel. Returns the first member of that name in its
+ * output; the caller frees it with json_decref. */
 static json_t *explain_by_command(struct kit_mesh_world *w, const char *member)
 {
     const char *directory = getenv("TORC_BINARY_DIR");
@@ -235,7 +235,7 @@ static void on_hung(const torc_result *r, void *arg)
     atomic_fetch_add(&hung, 1);
 }
 
-/* Three RPCs are open: a fourth is dropped, with or without a session. */
+/* While three RPCs are open, a fourth is dropped, with or without a session. */
 static void breaks_the_circuit(struct kit_mesh_world *w)
 {
     torc_stream *calls[3];
@@ -278,8 +278,8 @@ static void eject(struct kit_mesh_world *w)
     }
 }
 
-/* A host that fails RPCs is ejected and returns, on the same connection; its session stays. On a machine that stands
- * still it may have returned before a call was made. */
+/* A backend that fails RPCs is ejected and returns, on the same connection; its session stays. There are several tries:
+ * if the machine stalls, the backend may be back before a call is made. */
 static void ejects_and_returns(struct kit_mesh_world *w)
 {
     bool away = false;
@@ -326,7 +326,7 @@ static void dies(struct kit_mesh_world *w)
     struct kit_session_answer a = kit_session_call(w, cookies[FAR] + strlen("cookie: "));
     assert_int_equal(a.backend, FAR);
     char *fresh = NULL, *plain = a.set_cookie ? kit_session_read_cookie(a.set_cookie, &fresh) : NULL;
-    /* The address of "localhost" that is in use comes first. */
+    /* The cookie begins with the address of "localhost" that is in use. */
     if (plain)
         assert_int_equal(strncmp(plain, kit_mesh_address(w->k, FAR), strlen(kit_mesh_address(w->k, FAR))), 0);
     tc_free(plain);

@@ -1,4 +1,5 @@
-/* random_subsetting by xDS, above the localities: connections and RPCs go to the subset, which stays over updates. */
+/* random_subsetting by xDS, above the localities: connections and RPCs go to the subset. A larger subset contains the
+ * smaller one. */
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/mesh.h"
@@ -13,7 +14,7 @@
 
 enum { BACKENDS = 6, CALLS = 400 };
 
-/* Makes calls. Returns the set of backends that served them. */
+/* Makes calls. Returns the backends that served them, bit i for backend i. */
 static unsigned served(struct kit_mesh_world *w)
 {
     unsigned set = 0;

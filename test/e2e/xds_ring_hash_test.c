@@ -1,5 +1,6 @@
-/* ring_hash and maglev end to end: control plane, channel, backends, on real sockets (kits/mesh.h). The header of
- * HEADER_HASH is an entry's key on the ring, "ADDRESS_0", so that a test can name the backend that an RPC hashes to. */
+/* ring_hash and maglev end to end: control plane, channel, backends, on real sockets (kits/mesh.h). With the hash
+ * policy HEADER_HASH a test chooses the backend of an RPC: hash_header sets the header to an entry's key on the ring,
+ * "ADDRESS_0". */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,14 +11,14 @@
 #include "base/mem.h"
 
 #define HEADER_HASH "[{header: {header_name: address_hash}}]"
-/* A sampled share of one half deviates by 0.0085, a seventh of the tolerance of kit_mesh_expect_shares. Tests of shares
- * give their endpoints hash keys whose shares of the ring are within 0.01 of the weights' in every run. By ports, the
- * ring itself would deviate by 0.0078. */
+/* A sampled share of one half has a standard deviation of 0.0085, a seventh of the tolerance of kit_mesh_expect_shares.
+ * Tests of shares give their endpoints hash keys, whose shares of the ring are the same in every run and within 0.011
+ * of the weights'. With addresses as keys the ring's own share of one half would deviate by 0.0078. */
 #define SAMPLE 3500
 /* Exceeds the channel's cap of 4096, which is then the ring's size. */
 #define LARGE_RING "lb_policy: RING_HASH\n  ring_hash_lb_config: {minimum_ring_size: 100000}"
 
-/* A76's field, through the policy's own config, here as a Struct. */
+/* A76's field, in the policy's own JSON config, as a TypedStruct. */
 #define REQUEST_HASH_HEADER                                                                                            \
     "load_balancing_policy: {policies: [{typed_extension_config: {name: x, typed_config: {"                            \
     "\"@type\": type.googleapis.com/xds.type.v3.TypedStruct, "                                                         \
@@ -29,7 +30,7 @@ static char *hash_header(struct kit_mesh *k, size_t i)
     return tc_asprintf("address_hash: %s_0", kit_mesh_address(k, i));
 }
 
-/* Returns the number of requests at the backend that got most. */
+/* Returns the number of requests at the backend that got the most. */
 static uint64_t take_most(struct kit_mesh *k, size_t n)
 {
     uint64_t most = 0;
@@ -138,7 +139,7 @@ static void maglev_by_the_hash_policy_of_the_cluster(void **state)
     }
     assert_int_equal(keys, 30);
     for (size_t b = 0; b < 3; b++)
-        assert_true(served[b] > 0); /* of 30 keys one backend in three lacks all with a probability of 10^-5 */
+        assert_true(served[b] > 0); /* some backend gets none of 30 keys: a probability of 10^-5 */
     kit_mesh_world_close(&w);
 }
 
@@ -226,7 +227,8 @@ static void endpoint_weights(void **state)
     kit_mesh_world_close(&w);
 }
 
-/* A42: 1 x 1 to 2 x 2. A113: a third to two thirds, because each locality has one endpoint, whatever its weight. */
+/* A42 multiplies the weights: 1 x 1 to 2 x 2. A113 divides a locality's share among its endpoints: with one endpoint in
+ * each locality, a third to two thirds. */
 static void locality_times_endpoint_weight(void **state)
 {
     TC_CASE(RH31);
@@ -472,10 +474,11 @@ static void idle_endpoint_is_dialled_when_the_ready_one_goes(void **state)
         kit_mesh_calls(w.ch, h, 1);
         tc_free(h);
     }
-    /* [TF, TF, READY, IDLE], and the READY one fails. The last is READY if a key of the failed ones led to it. */
+    /* The endpoints are [TF, TF, READY, IDLE]; the last one is READY if an RPC of a failed one went on to it. Now the
+     * third one fails. */
     kit_mesh_stop(w.k, 2);
     kit_mesh_wait_backend(w.k, w.ch, NULL, 3);
-    /* The READY one is removed by the resource. */
+    /* An update removes the last one, which is READY. */
     kit_mesh_start(w.k, 0);
     kit_mesh_put_endpoints(w.k, "c", "0/a: 0, 1, 2", NULL);
     kit_mesh_wait_backend(w.k, w.ch, NULL, 0);
@@ -488,7 +491,7 @@ static void falls_back_within_an_endpoint(void **state)
     (void)state;
     struct kit_mesh_world w = kit_mesh_world_open(4, "0/a: 0+1, 2+3", NULL, HEADER_HASH);
     char *h = hash_header(w.k, 0);
-    /* While the first address is slow the next one is tried as well (A61): it must not win. */
+    /* The second address must not win while the first one is slow and both are tried (A61). */
     kit_mesh_stop(w.k, 1);
     expect(&w, h, 50, 1, 0, 0, 0);
     kit_mesh_start(w.k, 1);
@@ -505,7 +508,7 @@ static void reordered_addresses(void **state)
     (void)state;
     struct kit_mesh_world w = kit_mesh_world_open(4, "0/a: 0+1+2, 3", NULL, HEADER_HASH);
     char *h0 = hash_header(w.k, 0), *h1 = hash_header(w.k, 1);
-    /* While the first address is slow the others are tried as well (A61): they must not win. */
+    /* The other addresses must not win while the first one is slow and all are tried (A61). */
     kit_mesh_stop(w.k, 1);
     kit_mesh_stop(w.k, 2);
     expect(&w, h0, 50, 1, 0, 0, 0);
@@ -544,7 +547,8 @@ static void request_hash_header(void **state)
     kit_mesh_put_cluster(w.k, "c", REQUEST_HASH_HEADER);
     kit_mesh_wait_backend(w.k, w.ch, "address_hash: two_0", 1);
     expect(&w, "address_hash: two_0", 50, 0, 1, 0, 0);
-    /* Without the header an RPC goes from a random place to a connected endpoint, and wakes the others one by one. */
+    /* Without the header an RPC goes from a random place on the ring to the first connected endpoint, and connects an
+     * IDLE one on the way. */
     kit_mesh_calls(w.ch, NULL, 200);
     expect(&w, NULL, SAMPLE, 1.0 / 3, 1.0 / 3, 1.0 / 3, 0);
     kit_mesh_world_close(&w);
@@ -572,7 +576,7 @@ static void request_hash_header_of_several_values(void **state)
     kit_mesh_world_close(&w);
 }
 
-/* A policy that waits for RPCs is connected as long as torc_channel_connect waits, in the next priority, too. */
+/* torc_channel_connect also connects policies that otherwise wait for an RPC, in each priority that is tried. */
 static void a_connect_goes_on_in_the_next_priority(void **state)
 {
     TC_CASE(PR21);

@@ -1,5 +1,5 @@
 /* Listeners, routes and clusters end to end: which cluster an RPC goes to, and its status if there is none. Over real
- * sockets (kits/mesh.h); each cluster "cN" has backend N alone, so the peer of an RPC is its cluster. */
+ * sockets (kits/mesh.h); each cluster "cN" has backend N alone, so the peer of an RPC tells its cluster. */
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #define SAMPLE 3500
 #define ROUND_ROBIN "lb_policy: ROUND_ROBIN"
 
-/* Makes clusters "c0", "c1", ... with one backend each. */
+/* Makes clusters "c0", "c1", ... with one backend each, and a listener "svc" with these routes (NULL: no listener). */
 static struct kit_mesh_world open_world(size_t clusters, const char *routes)
 {
     struct kit_mesh_world w = kit_mesh_world_open_clusters(clusters);
@@ -40,7 +40,7 @@ static void expect_method(struct kit_mesh_world *w, const char *method, size_t b
     torc_result_free(r);
 }
 
-/* Calls until the backend answers the method. */
+/* Calls the method until it succeeds. */
 static void wait_method(torc_channel *ch, const char *method)
 {
     for (int code = -1; code != TORC_STATUS_OK;) {
@@ -61,7 +61,7 @@ static bool asks_for_c1_only(const char *requests)
     return false;
 }
 
-/* Waits until c0 is no longer requested, at most 60 s. */
+/* Waits for such a request, at most 60 s. */
 static void wait_for_c1_only(struct kit_mesh *k)
 {
     uint64_t until = tc_system_clock.monotonic_ns(tc_system_clock.arg) + 60 * TC_NS_PER_S;
@@ -136,8 +136,8 @@ static void no_route(void **state)
     kit_mesh_world_close(&w);
 }
 
-/* A74: a config is complete or absent. An RPC that ends before the missing cluster is known not to exist has its name
- * in its status. */
+/* A74: a config is complete or absent, so RPCs wait for a missing cluster. The status of an RPC whose deadline expires
+ * meanwhile names the cluster. */
 static void waits_for_a_cluster(void **state)
 {
     (void)state;
@@ -191,7 +191,7 @@ static void routes_switch_under_load(void **state)
     kit_mesh_put_routes(w.k, "svc", "{match: {prefix: \"\"}, route: {cluster: c1}}");
     kit_mesh_wait_backend(w.k, w.ch, NULL, 1);
     kit_mesh_calls(w.ch, NULL, 50);
-    /* The stream holds its cluster: it stays subscribed, and its connection open. */
+    /* The stream holds its cluster, which stays subscribed and connected. */
     char *requests = kit_mesh_requests(w.k);
     assert_non_null(strstr(requests, " c0 c1\n"));
     assert_false(asks_for_c1_only(requests));
@@ -249,7 +249,7 @@ static void missing_cluster(void **state)
                                             "{match: {prefix: \"\"}, route: {cluster: nowhere}}");
     torc_channel *ch = short_timeout(w.k, "svc");
     kit_mesh_wait_failure(ch, TORC_STATUS_UNAVAILABLE, "CDS resource \"nowhere\" does not exist (node ID:test-node)");
-    wait_method(ch, "/a.B/C"); /* a slow server may send c0 after the timeout, which counts */
+    wait_method(ch, "/a.B/C"); /* on a slow machine c0 may come after its timeout */
     struct kit_mesh_world only = {w.k, ch};
     expect_method(&only, "/a.B/C", 0);
     torc_channel_free(ch);

@@ -1,5 +1,6 @@
-/* Several runtimes with one xDS domain, on real sockets: one ADS stream, one count for reports, also after the first
- * runtime has ended; one count for limits, with and without a domain (A32); runtimes that are not driven, and fork. */
+/* Several runtimes with one xDS domain, on real sockets: they share an ADS stream and an LRS stream, and go on when one
+ * of them ends. All runtimes of the process share a circuit breaker's count, with and without a domain (A32). Also
+ * runtimes that are not driven, and fork. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -55,7 +56,7 @@ static torc_runtime *runtime_in(torc_xds_domain *domain, enum torc_runtime_mode 
     return rt;
 }
 
-/* Makes n runtimes, in a domain or (NULL) separate, each with a channel to xds:///svc. */
+/* Makes a mesh and n runtimes, in a domain or (NULL) separate, each with a channel to xds:///svc. */
 static struct world open_world_in(torc_xds_domain *domain, size_t n, size_t backends, const char *cluster)
 {
     struct world w = {.k = kit_mesh_new(backends), .n = n};
@@ -69,7 +70,7 @@ static struct world open_world_in(torc_xds_domain *domain, size_t n, size_t back
     return w;
 }
 
-/* Makes n runtimes of one domain, whose handle the application has released. */
+/* Makes n runtimes of one domain, whose handle is then released: the runtimes keep the domain. */
 static struct world open_world(size_t n, size_t backends, const char *cluster)
 {
     torc_xds_domain *domain = torc_xds_domain_new(NULL);
@@ -107,7 +108,8 @@ static size_t streams(struct world *w)
     return n;
 }
 
-/* One ADS stream serves all runtimes; an update reaches all. When one ends, including the first, the others go on. */
+/* One ADS stream serves all runtimes; an update reaches all. The runtimes end one by one, the first one first: the
+ * others go on, and the stream ends with the last. */
 static void share_and_end(size_t n)
 {
     struct world w = open_world(n, 2, NULL);
@@ -168,7 +170,7 @@ static void test_dump(void **state)
 
 /* --- circuit breaking --- */
 
-/* Makes an RPC that stays open until torc_stream_finish. */
+/* Makes an RPC that stays open until let_go. */
 static torc_stream *hold(torc_channel *ch)
 {
     torc_error *error = NULL;
@@ -201,7 +203,7 @@ static void expect_drop(torc_channel *ch)
     torc_result_free(r);
 }
 
-/* A32: the count is per process, whatever else runtimes share. */
+/* A32: the count is per process, whatever else runtimes share. Closes the world. */
 static void break_circuits(struct world w)
 {
     torc_stream *calls[] = {hold(w.ch[0]), hold(w.ch[0]), hold(w.ch[1])};
@@ -252,7 +254,7 @@ static void *race(void *arg)
     return NULL;
 }
 
-/* The count stays right however runtimes race for it: all of it is free in the end. */
+/* The count stays right when runtimes race for it: at the end the whole limit is free. */
 static void test_circuit_breaking_race(void **state)
 {
     (void)state;
@@ -387,7 +389,7 @@ static void test_load_reports(void **state)
     kit_mesh_calls(w.ch[0], "x-user: a", 30);
     kit_mesh_calls(w.ch[1], "x-user: a", 12);
     wait_tally(&t, 42);
-    /* A runtime's last counts come when it ends. */
+    /* A runtime's last counts are reported although it ends. */
     kit_mesh_calls(w.ch[1], "x-user: a", 3);
     end(&w, 1);
     kit_mesh_calls(w.ch[0], "x-user: a", 5);

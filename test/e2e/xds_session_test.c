@@ -71,7 +71,7 @@ static void set_and_followed(void **state)
     kit_mesh_world_close(&w);
 }
 
-/* A draining backend keeps its sessions if the cluster says so; without override_host_status it does not. */
+/* A draining backend keeps its sessions only if override_host_status of the cluster contains DRAINING. */
 static void health(void **state)
 {
     TC_CASE(ED09);
@@ -192,7 +192,7 @@ static void bad_cookies(void **state)
         tc_free(fresh);
         tc_free(bad[i]);
     }
-    /* The first of two cookies with the name counts, in one field or two; others do not matter. */
+    /* The first of two cookies with the name counts, in one field or two. Cookies of other names do not matter. */
     char *two = tc_asprintf("a=1; %s;  %s", good, first);
     assert_int_equal(kit_session_reaches(&w, two), 1);
     struct kit_session_answer a =
@@ -247,7 +247,7 @@ static void moves_between_priorities(void **state)
     /* The endpoint fails for good: the session goes elsewhere. */
     kit_mesh_stop(w.k, 2);
     kit_session_wait(&w, lower, 1);
-    /* The endpoint moves back to priority 0. */
+    /* Backend 0 moves back to priority 0. */
     kit_mesh_put_endpoints(w.k, "c", "0/a: 0, 1; 1/b: 2", NULL);
     while (share(&w, 2, 0) == 0)
         ;
@@ -265,7 +265,7 @@ static void several_addresses(void **state)
     TC_CASE(SS18);
     (void)state;
     struct kit_mesh_world w = open_world(3, "0/a: 0+1, 2", RR, SESSION("name: s"));
-    /* While the first address is slow the next one is tried as well: it must not win. */
+    /* The second address must not win while the first one is slow and both are tried. */
     kit_mesh_stop(w.k, 1);
     kit_mesh_wait_backend(w.k, w.ch, NULL, 0);
     kit_mesh_start(w.k, 1);
@@ -339,7 +339,7 @@ static void routes(void **state)
     kit_mesh_world_close(&w);
 }
 
-/* The filter is added and removed with the listener; connections stay. */
+/* Updates of the listener add and remove the filter; connections stay. */
 static void turned_on_and_off(void **state)
 {
     (void)state;

@@ -1,9 +1,9 @@
-/* An aggregate cluster under 500 calls a second. In every round the control plane restarts, or one resource (an
- * aggregate, a leaf cluster or its endpoints) becomes invalid or is deleted and is then restored, or both: then the
- * resource changes while the control plane is away. No call may fail.
+/* An aggregate cluster under 500 calls a second. In every round the control plane restarts, or a resource changes, or a
+ * resource changes while the control plane is away. The resource is an aggregate, a leaf cluster or its endpoints; it
+ * becomes invalid or is deleted (endpoints are not), and is then restored. No call may fail.
  *
- * Two processes side by side: one runtime, and two runtimes with an xDS domain. TORC_SOAK_ROUNDS: how many rounds
- * (20 by default). */
+ * Two processes side by side: one runtime, and two runtimes with an xDS domain. TORC_SOAK_ROUNDS: how many rounds (20
+ * by default); there must be enough for a restart, an invalid and a deleted resource. */
 #include <stdlib.h>
 
 #include "support/cmocka.h"
@@ -92,8 +92,8 @@ static void forget_requests(struct world *w)
     tc_free(kit_mesh_requests(w->k));
 }
 
-/* Deletes the resource or makes it invalid, and waits until the client has heard of it. away: the control plane is
- * stopped, and starts again after the change. */
+/* Deletes the resource or makes it invalid, and waits for a client's answer. away: the control plane is stopped, and
+ * starts again after the change. */
 static void change(struct world *w, const struct subject *s, bool away)
 {
     bool delete = tc_rng_below(&w->rng, 2) && s->put != put_endpoints; /* EDS resources cannot be deleted */

@@ -1,5 +1,5 @@
-/* The texts of failed RPCs: which Cluster of several they name, and what they say of TLS that the channel or the server
- * lacks. */
+/* The texts of failed RPCs: which Cluster of several they name, and what they say when the channel ignores a Cluster's
+ * TLS or the server has none. */
 #include <string.h>
 
 #include "support/cmocka.h"
@@ -17,7 +17,7 @@ static void expect_text(const torc_result *r, int code, const char *text)
                  text);
 }
 
-/* c0 is READY, and so is the channel; c1 accepts the connection in silence, then refuses it. */
+/* c0 is READY, and so is the channel. The backend of c1 first accepts connections in silence, then refuses them. */
 static void the_deadline_tells_of_its_own_cluster(const char *policy)
 {
     struct kit_mesh *k = kit_mesh_new(2);
