@@ -74,7 +74,7 @@ static void retries_among_localities(void **state)
     kit_mesh_free(k);
 }
 
-/* A42: all attempts of an RPC have its hash. An RPC whose endpoint fails fails after five attempts. */
+/* A42: all attempts of an RPC have its hash. If the endpoint of the hash fails RPCs, all five attempts fail. */
 static void retries_keep_the_hash(void **state)
 {
     (void)state;

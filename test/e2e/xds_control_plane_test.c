@@ -381,7 +381,7 @@ int main(void)
         cmocka_unit_test(hostile_messages),
         cmocka_unit_test(ten_thousand_calls),
     };
-    /* With one arena and a fixed mmap threshold resident_kb does not count memory that the allocator retains. */
+    /* One arena and a fixed mmap threshold: resident_kb then counts little memory that the allocator retains. */
     mallopt(M_ARENA_MAX, 1);
     mallopt(M_MMAP_THRESHOLD, 128 << 10);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,8 +72,7 @@ static uint64_t now_ms(void)
     return tc_system_clock.monotonic_ns(tc_system_clock.arg) / TC_NS_PER_MS;
 }
 
-/* Makes two calls with each key; the second call of backend 0 fails. All are in one interval, unless the machine stalls
- * or an interval ends meanwhile. */
+/* Makes two calls with each key; the second call with key 0 fails. All of them are usually in one interval. */
 static void fail_one_of_all(struct world *w)
 {
     for (size_t i = 0; i < w->n; i++)

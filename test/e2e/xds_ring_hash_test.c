@@ -139,7 +139,7 @@ static void maglev_by_the_hash_policy_of_the_cluster(void **state)
     }
     assert_int_equal(keys, 30);
     for (size_t b = 0; b < 3; b++)
-        assert_true(served[b] > 0); /* some backend gets none of 30 keys: a probability of 10^-5 */
+        assert_true(served[b] > 0); /* fails with a probability of 10^-5: a backend gets none of 30 keys */
     kit_mesh_world_close(&w);
 }
 

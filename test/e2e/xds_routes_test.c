@@ -61,7 +61,7 @@ static bool asks_for_c1_only(const char *requests)
     return false;
 }
 
-/* Waits for such a request, at most 60 s. */
+/* Waits until a request asks for c1 and not for c0, at most 60 s. */
 static void wait_for_c1_only(struct kit_mesh *k)
 {
     uint64_t until = tc_system_clock.monotonic_ns(tc_system_clock.arg) + 60 * TC_NS_PER_S;
