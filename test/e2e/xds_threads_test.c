@@ -1,6 +1,7 @@
-/* Runtimes of one xDS domain that come and go while the control plane pushes to all of them and threads call: work
- * between the loops when a runtime ends is neither lost nor used after its end. TORC_DOMAIN_ROUNDS: how many runtimes
- * (200 by default, 60 under the thread sanitizer), TORC_DOMAIN_SEED: the first seed. */
+/* Runtimes that share an xDS domain come and go while the control plane pushes updates and threads call. When a runtime
+ * ends, tasks may be queued between its loop and the domain's: none may be lost, or run after the end.
+ * TORC_DOMAIN_ROUNDS is the number of runtimes (200 by default, 60 under the thread sanitizer). Round i uses the seed
+ * TORC_DOMAIN_SEED + i (1 + i by default). */
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -25,9 +26,9 @@
 enum {
     CLUSTERS = 60,
     CALLERS = 2,
-    RUNTIMES = 2,     /* that live side by side */
-    DOMAIN_LIFE = 25, /* rounds until the domain ends too */
-    GUARD_S = 300,    /* a member without a successful RPC for so long has failed */
+    RUNTIMES = 2,     /* alive at the same time */
+    DOMAIN_LIFE = 25, /* a new domain after so many rounds */
+    GUARD_S = 300,    /* the longest wait for a first successful RPC */
 };
 
 static struct kit_mesh *kit;
@@ -36,7 +37,7 @@ static atomic_ulong n_calls, n_ok;
 
 /* --- the control plane pushes, as fast as it can --- */
 
-/* Puts the endpoints of all clusters: updates pile up for a runtime while it works. */
+/* Puts the endpoints of all clusters, with one backend or `two`. */
 static void put_endpoints(bool two)
 {
     struct tc_buf yaml = {0};
@@ -65,7 +66,7 @@ static void *push(void *arg)
     return NULL;
 }
 
-/* Puts the clusters, and a route by header to each. */
+/* Puts the clusters, and for each a route that matches its number in the header x-to. */
 static void put_resources(void)
 {
     struct tc_buf routes = {0};
@@ -150,7 +151,7 @@ static void member_start(struct member *m, torc_xds_domain *domain, struct tc_rn
     torc_channel_state(m->ch, true);
 }
 
-/* Ends the process, whose threads use the stack of the test, and says what holds up the member's RPCs. */
+/* Prints why the member's RPCs wait, and aborts: a failed assertion would leave the stack frame that threads use. */
 static void fail_stalled(const struct member *m, uint64_t seed)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 1000, .wait_for_ready = TORC_ON};
@@ -164,9 +165,9 @@ static void fail_stalled(const struct member *m, uint64_t seed)
     abort();
 }
 
-/* In three rounds of four with callers, waits until an RPC of the first has succeeded. Then passes a random time, at
- * the end of which it may drive nothing for a few ms: for a runtime without a thread and without callers, updates of
- * the domain pile up. */
+/* In three of four rounds with callers, waits until an RPC of the first caller has succeeded. Then spends a random
+ * time, and may at last sleep for 2 or 3 ms: meanwhile updates pile up for a runtime with neither a thread nor
+ * callers. */
 static void pass_time(const struct member *m, struct tc_rng *rng, uint64_t seed)
 {
     unsigned idle_ms = (unsigned)tc_rng_below(rng, 4);
@@ -214,7 +215,7 @@ static void test_runtimes_come_and_go(void **state)
         if (m->rt)
             member_end(m, seed + i);
         if (i % DOMAIN_LIFE == DOMAIN_LIFE - 1) {
-            /* The other members hold the domain until they end. */
+            /* The other member's runtime holds the domain until it ends. */
             assert_int_equal(torc_xds_domain_free(domain), 0);
             domain = torc_xds_domain_new(NULL);
         }
@@ -230,7 +231,7 @@ static void test_runtimes_come_and_go(void **state)
     pthread_join(pusher, NULL);
     print_message("%llu runtimes, %lu calls, %lu of them ended OK\n", (unsigned long long)n, atomic_load(&n_calls),
                   atomic_load(&n_ok));
-    assert_true(n < 100 || atomic_load(&n_ok) > n / 4); /* runtimes got as far as a call */
+    assert_true(n < 100 || atomic_load(&n_ok) > n / 4); /* runtimes lived long enough for calls */
 }
 
 static int open_world(void **state)

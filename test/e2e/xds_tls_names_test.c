@@ -15,7 +15,7 @@
 
 struct fixture {
     struct kit_tls_mesh w;
-    struct wire_proxy *proxy; /* before backend 0 */
+    struct wire_proxy *proxy; /* in front of backend 0 */
 };
 
 static int setup(void **state)
@@ -37,7 +37,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Puts the cluster "c" at the proxy. The first time also puts "good" there, and opens the channel. */
+/* Puts the cluster "c" at the proxy. If the channel is not open yet, also puts "good" there and opens the channel. */
 static void put(struct fixture *f, const char *roots, const char *sans, const char *more)
 {
     char *context = kit_tls_mesh_context(roots, sans, more);
@@ -62,11 +62,11 @@ static void sni_is_sent(void **state)
          !wire_proxy_saw(f->proxy, "sni.mesh.test") && tc_system_clock.monotonic_ns(NULL) < end;)
         kit_mesh_calls(f->w.ch, NULL, 1);
     assert_true(wire_proxy_saw(f->proxy, "sni.mesh.test"));
-    /* The name is not in the certificate. */
+    /* The SNI is not in the certificate. */
     put(f, "mesh", EXACT, ", sni: sni.mesh.test, auto_sni_san_validation: true");
     kit_mesh_wait_failure(f->w.ch, TORC_STATUS_UNAVAILABLE, "none of the certificate's subject alternative names");
     kit_tls_mesh_expect_nothing_clear(f->proxy);
-    /* The endpoint's hostname is in the certificate. */
+    /* The SNI is the endpoint's hostname, which is in the certificate: the matchers do not count. */
     wire_proxy_forget(f->proxy);
     put(f, "mesh", "[{exact: nobody}]", ", sni: sni.mesh.test, auto_host_sni: true, auto_sni_san_validation: true");
     torc_result *r = kit_mesh_call(f->w.ch, NULL, true, 60000);
@@ -89,7 +89,7 @@ static char *spiffe_map(const char *domain, const struct kit_cert *root)
     return tc_buf_take(&b);
 }
 
-/* A87: the root of the server's trust domain in the SPIFFE trust bundle map counts. */
+/* A87: the server's certificate is verified against the roots of its trust domain in the SPIFFE trust bundle map. */
 static void trust_bundles_count(void **state)
 {
     struct fixture *f = *state;
@@ -106,7 +106,7 @@ static void trust_bundles_count(void **state)
     torc_result *r = kit_mesh_call(f->w.ch, NULL, true, 60000);
     assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
     torc_result_free(r);
-    /* Names are still checked. */
+    /* SAN matchers are still checked. */
     put(f, "spiffe", "[{prefix: \"spiffe://mesh.test/c\"}]", "");
     kit_mesh_wait_failure(f->w.ch, TORC_STATUS_UNAVAILABLE, "is one that the cluster asks for");
     assert_true(wire_proxy_saw(f->proxy, KIT_TLS_MESH_HELLO));
@@ -129,8 +129,8 @@ static void system_roots_are_used(void **state)
     kit_tls_mesh_expect_nothing_clear(f->proxy);
 }
 
-/* A change of a cluster's security applies to new RPCs. No RPC fails while security that the server meets takes
- * effect. */
+/* A change of a cluster's security applies to new RPCs. No RPC fails while the security changes to one that the server
+ * meets. */
 static void security_changes(void **state)
 {
     struct fixture *f = *state;
@@ -151,7 +151,7 @@ static void security_changes(void **state)
     torc_result_free(r);
 }
 
-/* Once a cluster has security, no RPC uses the plaintext connection, even if it is the only one. */
+/* Once a cluster has security, no RPC uses the plaintext connection, even if there is no other connection. */
 static void a_secured_cluster_sends_no_plaintext(void **state)
 {
     struct fixture *f = *state;
@@ -161,7 +161,7 @@ static void a_secured_cluster_sends_no_plaintext(void **state)
     kit_tls_mesh_open(&f->w);
     kit_mesh_calls(f->w.ch, NULL, 5);
     kit_mesh_take(f->w.k, 0);
-    /* A plaintext RPC, if there were one, would reach the backend when the proxy goes on. */
+    /* A plaintext RPC would wait in the proxy, and reach the backend once the proxy forwards again. */
     wire_proxy_hold(f->proxy, true);
     put(f, "mesh", EXACT, "");
     wire_proxy_wait_connections(f->proxy, 2);
@@ -171,7 +171,7 @@ static void a_secured_cluster_sends_no_plaintext(void **state)
     wire_proxy_hold(f->proxy, false);
     kit_mesh_wait_failure(f->w.ch, TORC_STATUS_UNAVAILABLE, "TLS handshake with");
     assert_int_equal(kit_mesh_take(f->w.k, 0), 0);
-    kit_mesh_calls(f->w.ch, "to: good", 1); /* is not affected */
+    kit_mesh_calls(f->w.ch, "to: good", 1);
 }
 
 /* Clusters and channels of equal security share a connection; others do not. */
@@ -192,7 +192,7 @@ static void connections_are_shared_by_security(void **state)
     kit_mesh_calls(second, NULL, 2);
     assert_int_equal(kit_mesh_connections(f->w.k, 0), 2);
     torc_channel_free(second);
-    /* The same address as plaintext, which the server does not speak. */
+    /* A cluster without TLS at the same address: the server does not speak plaintext. */
     kit_tls_mesh_put_cluster(&f->w, "e", wire_proxy_address(f->proxy), NULL);
     kit_mesh_put_listener(f->w.k, "svc3", "e", NULL);
     second = kit_tls_mesh_channel(&f->w, "svc3");
@@ -203,7 +203,7 @@ static void connections_are_shared_by_security(void **state)
     tc_free(other);
 }
 
-/* A65: the control plane's certificate is verified, and files are read again. */
+/* A65: the control plane's certificate is verified, and the files of the credentials are read again. */
 static void the_control_plane_is_behind_tls(void **state)
 {
     (void)state;
@@ -247,7 +247,7 @@ static void the_control_plane_is_behind_tls(void **state)
     kit_tls_mesh_fini(&files);
 }
 
-/* A channel's own TLS credentials: files and connections are replaced as with xDS. */
+/* A channel's own TLS credentials: after its files are replaced, RPCs move to a new connection, and none fails. */
 static void files_of_a_channel_are_replaced(void **state)
 {
     struct fixture *f = *state;
@@ -281,7 +281,7 @@ static void files_of_a_channel_are_replaced(void **state)
     kit_cert_fini(&renewed);
 }
 
-/* A channel's own TLS credentials, in bad cases of xds_tls_test.c: no plaintext leaves in any. */
+/* A channel's own TLS credentials, in four of the failing cases of xds_tls_test.c. No plaintext is sent. */
 static void a_channels_tls_fails_closed(void **state)
 {
     struct fixture *f = *state;

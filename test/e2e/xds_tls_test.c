@@ -20,12 +20,12 @@ static uint64_t now_ns(void)
     return tc_system_clock.monotonic_ns(tc_system_clock.arg);
 }
 
-/* Client certificates as the server sees them. */
+/* The client certificates that came to a server. `lock` protects the other members. */
 struct witness {
     pthread_mutex_t lock;
-    struct x509_st *awaited;
-    uint64_t came_ns; /* 0: not yet */
-    uint64_t handshakes;
+    struct x509_st *awaited; /* NULL: none */
+    uint64_t came_ns;        /* when the awaited certificate first came; 0: not yet */
+    uint64_t handshakes;     /* that reached the client's certificate */
 };
 
 static bool on_client(void *arg, struct x509_st *leaf, const char *name, struct tc_buf *why)
@@ -57,8 +57,8 @@ static uint64_t came(struct witness *x)
     return ns;
 }
 
-/* Returns how many handshakes came to the client's certificate. A client sends it only after it has accepted the
- * server's. */
+/* A client sends its certificate only after it has accepted the server's: these are the handshakes that the client
+ * accepted. */
 static uint64_t handshakes(struct witness *x)
 {
     pthread_mutex_lock(&x->lock);
@@ -67,7 +67,8 @@ static uint64_t handshakes(struct witness *x)
     return n;
 }
 
-/* Makes one call, 10 ms after the one before. The call must succeed, and until then the channel must stay READY. */
+/* Waits until about 10 ms after the previous call began, during which the channel must stay READY. Then makes a call,
+ * which must succeed. */
 static void call_at_100_hz(torc_channel *ch, uint64_t *next_ns)
 {
     uint64_t now = now_ns();
@@ -80,7 +81,7 @@ static void call_at_100_hz(torc_channel *ch, uint64_t *next_ns)
     kit_mesh_calls(ch, NULL, 1);
 }
 
-/* Returns how many ms after the first file the new certificate was in use. */
+/* Returns how many ms after the first file was replaced the new certificate was in use. */
 static uint64_t replace_certificates(void)
 {
     struct kit_tls_mesh w;
@@ -103,7 +104,7 @@ static uint64_t replace_certificates(void)
     struct kit_cert renewed = kit_cert_make(&(struct kit_cert_opts){.common_name = "client 2", .issuer = &w.root});
     await(&witness, renewed.x509);
     uint64_t replaced_ns = now_ns();
-    /* One file after another, as rotations do: in between, certificate and key do not match. */
+    /* One file after the other, as rotations do. Until the second is written, certificate and key do not match. */
     kit_tls_mesh_write(&w, "cert.pem", renewed.cert_pem);
     for (size_t i = 0; i < 10; i++, calls++)
         call_at_100_hz(w.ch, &next_ns);
@@ -164,7 +165,7 @@ static void secure_for_both(struct kit_tls_mesh *w, size_t i, const struct kit_c
     tc_free(roots);
 }
 
-/* Calls until the witness has seen that many handshakes, which it must within 60 s. Returns the number of calls. */
+/* Calls until the witness has seen n handshakes: at most 60 s. Returns the number of calls. */
 static uint64_t call_until_handshakes(struct kit_tls_mesh *w, uint64_t *next_ns, struct witness *x, uint64_t n)
 {
     uint64_t calls = 0;
@@ -174,7 +175,7 @@ static uint64_t call_until_handshakes(struct kit_tls_mesh *w, uint64_t *next_ns,
     return calls;
 }
 
-/* Calls until backend i has had that many connections, which it must within 60 s. Returns the number of calls. */
+/* Calls until backend i has had n connections: at most 60 s. Returns the number of calls. */
 static uint64_t call_until_connections(struct kit_tls_mesh *w, uint64_t *next_ns, size_t i, uint64_t n)
 {
     uint64_t calls = 0;
@@ -184,8 +185,8 @@ static uint64_t call_until_connections(struct kit_tls_mesh *w, uint64_t *next_ns
     return calls;
 }
 
-/* Moves a mesh to another authority under 100 calls a second: roots, the client's certificate, the servers'. Returns
- * how many ms after the first write the client's new certificate was in use. */
+/* Moves a mesh to another authority at 100 calls a second: first the roots and the client's certificate, then the
+ * server's. Returns how many ms after the first write the client's new certificate was in use. */
 static uint64_t replace_authority(void)
 {
     struct kit_tls_mesh w;
@@ -216,13 +217,13 @@ static uint64_t replace_authority(void)
     assert_true(came(&witness) != 0);
     uint64_t took_ms = (came(&witness) - replaced_ns) / TC_NS_PER_MS;
 
-    /* Servers with certificates of the new authority. */
+    /* A server with a certificate of the new authority. */
     kit_tls_mesh_put_cluster(&w, "c", kit_mesh_address(w.k, 1), context);
     calls += call_until_handshakes(&w, &next_ns, &moved, 1);
-    /* The old authority is no longer trusted: another connection, with the new root alone. */
+    /* The old authority is no longer trusted: RPCs move to another connection, verified with the new root alone. */
     kit_tls_mesh_write(&w, "root.pem", w.other_root.cert_pem);
     calls += call_until_handshakes(&w, &next_ns, &moved, 2);
-    /* Roots that did not issue the certificate of "c"'s server: the open connection serves while new ones are tried. */
+    /* The old root alone did not issue the server's certificate: new connections fail, and the open one serves. */
     uint64_t before = kit_mesh_connections(w.k, 1);
     kit_tls_mesh_write(&w, "root.pem", w.root.cert_pem);
     calls += call_until_connections(&w, &next_ns, 1, before + 1);
@@ -273,7 +274,8 @@ static int teardown_failing(void **state)
     return 0;
 }
 
-/* Asserts that RPCs to "c" fail with the reason, that RPCs to "good" succeed, and that no plaintext left. */
+/* Puts "c" with these fields of its UpstreamTlsContext. Asserts that RPCs to "c" fail with the reason, that RPCs to
+ * "good" succeed, and that no plaintext was sent to "c". */
 static void expect_failure(struct failing *f, const char *tls, const char *reason)
 {
     kit_tls_mesh_put_cluster(&f->w, "c", wire_proxy_address(f->proxy), tls);
@@ -338,7 +340,7 @@ static void a_missing_provider_fails(void **state)
     assert_int_equal(wire_proxy_take_sent(f->proxy), 0);
 }
 
-/* Providers that the bootstrap has but that lack certificates of this kind, or lack them so far. */
+/* Providers in the bootstrap that have no certificates of the kind needed, or do not have them yet. */
 static void a_provider_without_certificates_fails(void **state)
 {
     struct failing *f = *state;
@@ -352,7 +354,7 @@ static void a_provider_without_certificates_fails(void **state)
     kit_tls_mesh_write(&f->w, "late.pem", "no certificate");
     kit_mesh_wait_failure(f->w.ch, TORC_STATUS_UNAVAILABLE, "late.pem\": root certificates: no PEM certificate found");
     assert_int_equal(wire_proxy_take_sent(f->proxy), 0);
-    /* Waiting RPCs are sent once the certificates are there. */
+    /* An RPC that waits for ready succeeds once the certificates are there. */
     kit_tls_mesh_write(&f->w, "late.pem", f->w.root.cert_pem);
     kit_mesh_wait_backend(f->w.k, f->w.ch, "to: good", 1);
     torc_result *r = kit_mesh_call(f->w.ch, NULL, true, 60000);

@@ -1,5 +1,5 @@
-/* The xDS client's transport over a real socket: what its streams say of a message that the server does not read, and
- * of their end. */
+/* The xDS client's transport over a real socket: what a stream reports about a message that the server does or does not
+ * read, and about the stream's end. */
 #include <torc/torc.h>
 
 #include "support/cmocka.h"
@@ -11,7 +11,7 @@
 #include "runtime/runtime.h"
 #include "xds/domain/xds_transport.h"
 
-enum { MESSAGE_BYTES = 1000000 }; /* more than a stream's first window */
+enum { MESSAGE_BYTES = 1000000 }; /* more than a stream's initial window */
 
 /* Waits for the stream and the first part of its message. Returns the stream's number, or 0 if the part does not
  * come. */
@@ -41,7 +41,7 @@ static void reads(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
-/* Announces 65 MiB, which is more than a response may have. */
+/* Announces a message of 65 MiB, which is above the limit of a response. */
 static void sends_too_much(struct hostile_peer *p)
 {
     uint32_t id = begin(p);
@@ -94,7 +94,7 @@ static const struct tc_xds_stream_events events = {on_message, on_sent, on_statu
 
 static struct hostile *servers;
 
-/* Sends a message to server i, until the stream has ended or the message was taken. */
+/* Sends a message to server i, and runs the loop until the stream has ended or the message was taken. */
 static struct seen send_to(size_t i)
 {
     struct seen seen = {0};
@@ -147,7 +147,7 @@ static void a_server_that_reads(void **state)
     assert_int_equal(seen.ended, 0);
 }
 
-/* A response that is too large is told from a server that is out of resources itself. */
+/* Both are RESOURCE_EXHAUSTED. The layer tells a response above our limit from a status that the server sent. */
 static void limits_of_both_sides(void **state)
 {
     (void)state;

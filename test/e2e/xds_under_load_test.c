@@ -1,5 +1,6 @@
-/* Changes under 500 calls a second for ten seconds, of which no call may fail: a route that changes, all endpoints
- * replaced, GOAWAY on each backend in turn, a control plane that restarts. The cases run side by side as processes. */
+/* Changes during ten seconds of 500 calls a second: a route switched, all endpoints replaced, GOAWAY on each backend in
+ * turn, a control plane that stops and starts. No call may fail. The cases run at the same time, each in its own
+ * process. */
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/load.h"
@@ -17,7 +18,8 @@ static struct kit_mesh *k;
 static torc_channel *ch;
 static struct kit_load *load;
 
-/* Puts clusters "c0" (backends 0, 1) and "c1" (2, 3) with ring_hash. */
+/* Puts clusters "c0" (backends 0, 1) and "c1" (2, 3) with ring_hash, and a listener that routes to "c0". Opens the
+ * channel and starts the load. */
 static void begin(void)
 {
     k = kit_mesh_new_slow(4, DELAY_MS);
@@ -31,8 +33,8 @@ static void begin(void)
     load = kit_load_new(ch, RPS, KEYS);
 }
 
-/* Increments *n and waits until the load has made the calls of *n times `every_ms`. Returns false when its time is
- * over. */
+/* Increments *n and waits until the load has started the calls of its first *n times `every_ms` milliseconds, or of
+ * SECONDS if that is less. Returns false once SECONDS have passed. */
 static bool tick(uint64_t every_ms, unsigned *n)
 {
     uint64_t calls = (uint64_t)++ * n * every_ms * RPS / 1000;
@@ -40,7 +42,7 @@ static bool tick(uint64_t every_ms, unsigned *n)
     return calls < (uint64_t)RPS * SECONDS;
 }
 
-/* Ends the load and the mesh. Asserts that all calls succeeded and that each of the first `backends` backends took
+/* Ends the load and the mesh. Asserts that all calls succeeded, and that each of the first `backends` backends took
  * some. */
 static void finish(const char *what, unsigned times, size_t backends)
 {
@@ -94,7 +96,8 @@ static void goaway_on_each(void **state)
     finish("GOAWAY", n, 4);
 }
 
-/* The control plane is away for half a second, and comes back every second time with other endpoints. */
+/* The control plane is down for half a second, then up for half a second. Every second time it comes back with other
+ * endpoints. */
 static void control_plane_restart(void **state)
 {
     (void)state;
