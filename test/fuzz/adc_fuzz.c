@@ -1,4 +1,4 @@
-/* Application default credentials files: an accepted file can be freed, a rejected one has a reason. */
+/* Application default credentials files: an accepted file gives credentials, a rejected one gives a reason. */
 #include "base/mem.h"
 #include "creds/call/adc.h"
 #include "fuzz.h"

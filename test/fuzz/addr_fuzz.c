@@ -1,5 +1,5 @@
-/* Addresses, from texts, IPs and sockaddrs. What a text or an IP parses to has a canonical text that parses to an equal
- * address, abstract names excepted, and a sockaddr from which an equal address comes. */
+/* Addresses from texts, IPs and sockaddrs. For an address from a text or an IP, its sockaddr and, unless it is an
+ * abstract name, its canonical text give an equal address. An address from a sockaddr is only formatted. */
 #include "base/mem.h"
 #include "fuzz.h"
 #include "io/addr.h"
@@ -11,7 +11,7 @@ static void check_addr(const struct tc_addr *a)
     socklen_t len;
     char *text = tc_addr_text(a);
     TC_FUZZ_CHECK(text && text[0]);
-    /* An abstract name may hold a NUL; its text shows the NUL and continues. */
+    /* An abstract name may hold a NUL, at which a C string ends. */
     bool abstract = tc_addr_family(a) == AF_UNIX && a->unix_path->data[0] == '\0';
     if (!abstract) {
         TC_FUZZ_CHECK(tc_addr_parse(&again, tc_slice_str(text)) == 0);

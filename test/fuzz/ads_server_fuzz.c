@@ -1,6 +1,6 @@
-/* The server's side of ADS. The input is a script: requests as bytes or by fields, and changes of the resources. Each
- * response has a new nonce, the set's version of its type, and resources of that type as the set has them; a second
- * push without a change sends nothing. */
+/* The server's side of state-of-the-world ADS. The input is a script: requests as bytes or by fields, and changes of
+ * the resources. Each response has another nonce than the last, the set's version of its type, and resources as the set
+ * has them. A second push without a change sends nothing. */
 #include "base/mem.h"
 #include "controlplane/ads.h"
 #include "fuzz.h"
@@ -18,8 +18,8 @@ struct fixture {
     struct tc_resource_set *set;
     struct tc_ads *ads;
     uint64_t sent;
-    char *nonce; /* of the last response */
-    bool in_call;
+    char *nonce;  /* of the last response */
+    bool in_call; /* on_send and on_request may come only while true */
 };
 
 static void on_send(void *arg, struct tc_slice bytes)
@@ -66,7 +66,7 @@ static void deliver(struct fixture *f, struct tc_slice bytes)
     tc_status_fini(&status);
 }
 
-/* Sends a request made of three bytes: the type, the names, and flags for the node, the nonce and an error. */
+/* Delivers a request made of three bytes: the type, the names, and flags for the node, the nonce and an error. */
 static void request(struct fixture *f, struct tc_fuzz_input *in)
 {
     Envoy__Service__Discovery__V3__DiscoveryRequest r = ENVOY__SERVICE__DISCOVERY__V3__DISCOVERY_REQUEST__INIT;
@@ -108,7 +108,7 @@ static void change(struct fixture *f, struct tc_fuzz_input *in)
     f->in_call = true;
     tc_ads_push(f->ads);
     uint64_t sent = f->sent;
-    tc_ads_push(f->ads); /* nothing new is left */
+    tc_ads_push(f->ads);
     f->in_call = false;
     TC_FUZZ_CHECK(f->sent == sent);
 }

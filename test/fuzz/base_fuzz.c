@@ -1,8 +1,10 @@
 /* The parsers of base/: numbers, durations, sizes, encodings, UTF-8, slices.
  *
- * The whole input goes to each of them. Numbers, grpc-message, UTF-8 and searches are compared with a plain model or
- * with the C library; base64, hex, grpc-message and URI escapes are encoded and decoded again; of durations and sizes
- * only the range of the result and the characters of an accepted text are checked. */
+ * Each parser gets the whole input.
+ *
+ *   a model, or the C library   integers, accepted doubles, decoded grpc-message, UTF-8, tc_slice_find
+ *   encoded and decoded again   base64, hex, grpc-message, URI escapes
+ *   a few properties            durations and sizes (range, characters), split and trimmed slices */
 #include <math.h>
 
 #include "base/mem.h"
@@ -141,8 +143,7 @@ static void check_escapes(struct tc_slice s)
     tc_buf_fini(&b);
 }
 
-/* Returns the length of the UTF-8 character at p, 0 if it is malformed: the syntax of RFC 3629 section 4, row by
- * row. */
+/* Returns the length of the UTF-8 character at p; 0 if it is malformed. The rows are those of RFC 3629 section 4. */
 static size_t utf8_character(const unsigned char *p, size_t left)
 {
     static const unsigned char rows[][8] = {

@@ -1,5 +1,5 @@
-/* Bootstrap texts. An accepted one has a server, credentials of known types alone, a Node that a server can parse, and
- * finds each of its authorities by name; a refused one gives a reason in UTF-8. */
+/* Bootstrap texts. An accepted bootstrap has at least one server, no credentials but of supported types, a Node that a
+ * server can parse, and authorities that are found by name. A rejected one gives a reason in UTF-8. */
 #include "base/parse.h"
 #include "fuzz.h"
 #include "pb/envoy/config/core/v3/base.pb-c.h"
@@ -21,7 +21,7 @@ static void check_servers(const struct tc_xds_server *servers, size_t n)
     }
 }
 
-/* Checks that a server can parse the Node that the client would send. */
+/* Checks that a server can parse the Node that the client sends. */
 static void check_node(const struct tc_xds_bootstrap *b)
 {
     struct tc_arena arena;

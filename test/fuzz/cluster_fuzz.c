@@ -1,5 +1,5 @@
-/* Clusters (resource.h). An accepted one has the name or the children that its kind needs and, unless it is an
- * aggregate, an LB config. */
+/* Clusters (resource.h). An accepted cluster has the EDS name, DNS target or children that its kind needs and, unless
+ * it is an aggregate, an LB config. */
 #include "resource.h"
 #include "xds/resource/cluster.h"
 

@@ -1,5 +1,6 @@
-/* Cookies of stateful sessions. The input: how it is written, then the cookie. A cookie that is followed holds
- * addresses alone; a cookie that a response sets is followed by the next request, and not set again. */
+/* Cookies of stateful sessions (A55, A60). The first byte says whether the rest is a whole cookie field, or the value
+ * of the session's cookie before base64. The addresses that a cookie gives are IP addresses. If the session follows no
+ * address, the response sets a cookie. The next request follows a cookie that was set, and does not set it again. */
 #include "base/mem.h"
 #include "base/parse.h"
 #include "fuzz.h"
@@ -8,9 +9,9 @@
 #include "xds/filter/session_filter.h"
 #include "xds/resource/session_filter.h"
 
-static struct tc_xds_config *config;
+static struct tc_xds_config *config; /* made once */
 
-/* Makes a filter chain of one route to cluster "c"; the cookie's name is "s". */
+/* Returns the filter chain of a route to cluster "c", with one reference. The cookie's name is "s". */
 static struct tc_filter_chain *chain_new(void)
 {
     static struct tc_session_config settings = {.on = true, .name = {"s", 1}, .path = {"/", 1}};
@@ -28,8 +29,9 @@ static struct tc_filter_chain *chain_new(void)
     return tc_http_filters_chain(config, &route, NULL);
 }
 
-/* Returns the set-cookie (in the arena; empty: none) of a response to an RPC with that cookie field, when the pick
- * gives the addresses that the session asks for or, if it asks for none, `picked`. *n: how many it asks for. */
+/* Runs an RPC with this cookie field. The pick chooses the addresses that the session follows or, if it follows none,
+ * `picked`. Returns the set-cookie of the response, in the arena; empty: none. Stores in *n how many addresses the
+ * session follows. */
 static struct tc_slice run(struct tc_arena *arena, struct tc_slice field, struct tc_slice picked, size_t *n)
 {
     struct tc_filter_chain *chain = chain_new();
@@ -69,7 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct tc_arena arena;
     size_t n;
     tc_arena_init(&arena, 0, 0);
-    bool plain = tc_fuzz_u8(&in) & 1; /* else the input is the whole field */
+    bool plain = tc_fuzz_u8(&in) & 1;
     if (plain) {
         tc_buf_append_str(&field, "a=b; s=");
         tc_base64_encode(&field, in.data, in.len, true);

@@ -1,9 +1,9 @@
-/* Requests to the client status service (CSDS), by both of its methods, over a connection in memory. The input: calls,
- * each with its method and messages.
+/* Requests to the client status discovery service (CSDS), by both of its methods, over a connection in memory. The
+ * input: calls, each a byte for the method and the number of messages, then the messages.
  *
- * A request that is answered has no node_matchers, and is answered with or without contents as requested: a second
- * parser reads its fields. Any other request ends its call with INVALID_ARGUMENT, and never the connection. Instead of
- * a report the service makes one byte. */
+ * An answered request has no node_matchers, and its answer is without contents exactly if the request said so: a
+ * second parser reads the fields. Any other request ends its call with INVALID_ARGUMENT. No request ends the
+ * connection. The answer is one byte that stands for a report. */
 #include "base/mem.h"
 #include "base/vec.h"
 #include "controlplane/csds.h"
@@ -23,7 +23,7 @@ struct run {
     bool done;
     int code;
     size_t answers;
-    TC_VEC(bool) made; /* for each answer of the call: whether it leaves contents out */
+    TC_VEC(bool) made; /* for each answer made for the call: whether it is without contents */
 };
 
 static void make(struct tc_csds_service *service, bool without_contents)
@@ -53,7 +53,6 @@ static void on_done(void *arg, const struct tc_h2_outcome *outcome)
 
 static const struct tc_h2_client_events stream_events = {.stream = {.on_message = on_message}, .on_done = on_done};
 
-/* The connection must not end with an error, whatever the requests are. */
 static void on_closed(void *arg, const struct tc_status *why)
 {
     (void)arg;
@@ -70,7 +69,7 @@ static uint64_t varint(struct tc_fuzz_input *in)
     return v;
 }
 
-/* Checks, field by field, that a request may have been answered. */
+/* Checks that an answered request has no node_matchers, and excludes contents if `without_contents`. */
 static void check_answered(struct tc_slice bytes, bool without_contents)
 {
     enum { NODE_MATCHERS = 1, EXCLUDE_CONTENTS = 3 };

@@ -1,6 +1,6 @@
 /* The server's side of incremental ADS. The input is a script: requests as bytes or by fields, and changes of the
- * resources. Each response has a new nonce, holds resources as the set has them and removes only what the set lacks;
- * a second push without a change sends nothing. */
+ * resources. Each response has another nonce than the last, has resources as the set has them, and removes only
+ * resources that the set does not have. A second push without a change sends nothing. */
 #include "base/mem.h"
 #include "controlplane/delta.h"
 #include "fuzz.h"
@@ -64,7 +64,7 @@ static size_t choose(char **out, unsigned which)
     return n;
 }
 
-/* Sends a request made of two bytes: type and flags, names subscribed and unsubscribed. */
+/* Delivers a request made of two bytes: type and flags, then the names subscribed to and unsubscribed from. */
 static void request(struct fixture *f, struct tc_fuzz_input *in)
 {
     Envoy__Service__Discovery__V3__DeltaDiscoveryRequest r =
@@ -105,7 +105,7 @@ static void change(struct fixture *f, struct tc_fuzz_input *in)
         return;
     tc_delta_push(f->delta);
     uint64_t sent = f->sent;
-    tc_delta_push(f->delta); /* nothing new is left */
+    tc_delta_push(f->delta);
     TC_FUZZ_CHECK(f->sent == sent);
 }
 

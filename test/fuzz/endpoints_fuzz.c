@@ -1,5 +1,6 @@
-/* ClusterLoadAssignments, and the same bytes as LbEndpointCollections. In an accepted one each endpoint has a weight
- * and an address; the localities of a priority are in order, each once, and the sum of their weights fits 32 bits. */
+/* Each input is decoded as a ClusterLoadAssignment, and as an LbEndpointCollection. Each endpoint of an accepted
+ * resource has a weight and an address. The localities of a priority are in order, each once, and the sum of their
+ * weights fits 32 bits. */
 #include "resource.h"
 #include "xds/resource/endpoints.h"
 

@@ -1,5 +1,6 @@
-/* gRPC's message framing and gzip. The input: encoding, limit, step, then the bytes of a stream. The bytes give the
- * same result in one piece and in steps. */
+/* gRPC's message framing and gzip. The input: encoding, limit, step, then the bytes of a stream. The decoder gives the
+ * same messages and errors for the bytes in one piece and in steps. gzip and gunzip give the bytes back, or TORC_ELIMIT
+ * above the limit. */
 #include "base/hash.h"
 #include "base/mem.h"
 #include "fuzz.h"

@@ -1,6 +1,6 @@
-/* The kit of the fuzz targets: an input consumed from the front, and checks that hold in every build. A target defines
- * LLVMFuzzerTestOneInput; libFuzzer calls the target under clang, replay.c calls it with the committed corpus
- * elsewhere. */
+/* The kit of the fuzz targets: an input consumed from the front, and checks that NDEBUG does not remove. A target
+ * defines LLVMFuzzerTestOneInput. With TORC_FUZZ a fuzzing engine (libFuzzer by default) calls it; in other builds
+ * replay.c calls it with the committed corpus. */
 #ifndef TC_FUZZ_FUZZ_H
 #define TC_FUZZ_FUZZ_H
 
@@ -19,6 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
         }                                                                                                              \
     } while (0)
 
+/* Slices taken from an input point into it. */
 struct tc_fuzz_input {
     const uint8_t *data;
     size_t len;
@@ -33,7 +34,7 @@ static inline uint8_t tc_fuzz_u8(struct tc_fuzz_input *in)
     return *in->data++;
 }
 
-/* Takes a big-endian number; bytes behind the end of the input are 0. */
+/* Takes a big-endian number of up to 8 bytes; bytes past the end of the input are 0. */
 static inline uint64_t tc_fuzz_uint(struct tc_fuzz_input *in, size_t bytes)
 {
     uint64_t v = 0;
@@ -42,7 +43,7 @@ static inline uint64_t tc_fuzz_uint(struct tc_fuzz_input *in, size_t bytes)
     return v;
 }
 
-/* Takes `len` bytes, or the rest if it is shorter. */
+/* Takes `len` bytes, or all that are left if fewer. */
 static inline struct tc_slice tc_fuzz_take(struct tc_fuzz_input *in, size_t len)
 {
     struct tc_slice s = tc_slice_of(in->data, TC_MIN(len, in->len));
@@ -51,14 +52,14 @@ static inline struct tc_slice tc_fuzz_take(struct tc_fuzz_input *in, size_t len)
     return s;
 }
 
-/* Takes a byte n, then n bytes. */
+/* Takes a byte n, then n bytes, or all that are left if fewer. */
 static inline struct tc_slice tc_fuzz_short(struct tc_fuzz_input *in)
 {
     size_t len = tc_fuzz_u8(in);
     return tc_fuzz_take(in, len);
 }
 
-/* Takes the bytes up to a newline, and drops the newline. */
+/* Takes the bytes up to a newline or the end, and drops the newline. */
 static inline struct tc_slice tc_fuzz_line(struct tc_fuzz_input *in)
 {
     const uint8_t *end = in->len ? memchr(in->data, '\n', in->len) : NULL;

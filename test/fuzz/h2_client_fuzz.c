@@ -1,9 +1,11 @@
-/* An HTTP/2 client connection whose calls come and go while a peer sends arbitrary bytes (h2_script.h).
+/* An HTTP/2 client connection with calls that come and go, while the peer sends arbitrary bytes (h2_script.h).
  *
- * Of each call: headers come at most once and before messages, no message is above the limit, the end comes at most
- * once and never after the client ended the call. Of the connection: on_ready and on_closed at most once each, the
- * latter with a reason; the text of a GOAWAY is short and printable. Arenas and timers of calls are the target's, so a
- * sanitizer sees late uses. */
+ *   a call           on_headers comes at most once, before messages. No message is above the limit. on_done comes at
+ *                    most once, and not after the client has cancelled the call.
+ *   the connection   on_ready and on_closed come at most once each. on_closed has a reason. The text of a GOAWAY is
+ *                    short and printable.
+ *
+ * end_call frees a call's arena and stops its timer, so that a sanitizer sees late uses. */
 #include "h2_script.h"
 
 #include "base/mem.h"
@@ -13,7 +15,7 @@
 
 struct call {
     struct run *run;
-    struct tc_h2_stream *stream; /* NULL: none was opened, or end_call has ended it */
+    struct tc_h2_stream *stream; /* NULL: not opened, or ended by end_call */
     struct tc_arena arena;
     struct tc_timer deadline;
     bool open, headers_seen;
@@ -26,7 +28,7 @@ struct run {
     bool ready, closed, close_now;
 };
 
-/* Ends the call and frees its memory. */
+/* Cancels the call if it is open, and frees its memory. */
 static void end_call(struct call *c)
 {
     if (c->open)
@@ -96,7 +98,7 @@ static void on_draining(void *arg, const struct tc_status *why, bool too_many_pi
     struct run *r = arg;
     (void)too_many_pings;
     TC_FUZZ_CHECK(!r->closed && !tc_status_ok(why));
-    /* The text of a GOAWAY: 256 bytes, each shown with at most three. */
+    /* At most 256 bytes of a GOAWAY's debug text are shown, each as at most three characters. */
     TC_FUZZ_CHECK(why->text->len < 1024);
     for (size_t i = 0; i < why->text->len; i++)
         TC_FUZZ_CHECK(why->text->data[i] >= 0x20 && why->text->data[i] <= 0x7e);
@@ -106,7 +108,7 @@ static void on_closed(void *arg, const struct tc_status *why)
 {
     struct run *r = arg;
     TC_FUZZ_CHECK(!r->closed && !tc_status_ok(why));
-    for (size_t i = 0; i < CALLS; i++) /* only calls whose response is complete may go on */
+    for (size_t i = 0; i < CALLS; i++) /* only calls with a complete response may live on */
         TC_FUZZ_CHECK(!r->calls[i].open || r->calls[i].headers_seen);
     r->closed = true;
     tc_fuzz_h2_close(&r->h2);
@@ -141,7 +143,7 @@ static void begin_call(struct run *r, struct call *c, uint8_t flags)
         tc_timer_start(&c->deadline, tc_fuzz_u8(&r->h2.in));
 }
 
-/* Takes an action of the client, chosen by `op`: two of its bits are the call. */
+/* Does what the client does at this step. Bits 4 and 5 of `op` choose the call. */
 static void act(struct run *r, uint8_t op)
 {
     struct call *c = &r->calls[op >> 4 & 3];
@@ -185,7 +187,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         tc_fuzz_h2_step(&r->h2, op);
         for (size_t i = 0; had && !r->h2.conn && !r->closed && i < CALLS; i++)
             if (r->calls[i].open && !tc_h2_stream_conn(r->calls[i].stream))
-                r->calls[i].open = false; /* the close ended it without a callback */
+                r->calls[i].open = false; /* the close of the connection has ended it without a callback */
     }
     for (size_t i = 0; i < CALLS; i++)
         end_call(&r->calls[i]);

@@ -1,8 +1,8 @@
 /* An input as a script: bytes choose frames of the peer, actions of the loop and of the socket.
  *
- * The first two bytes are the settings of the run; the rest are steps (tc_fuzz_h2_step), each a byte with its arguments
- * behind it. The lower four bits choose the step: 11 to 14 are left to the connection's owner, 15 is for both. Of what
- * the connection writes only the preface and the frames' sizes and types are checked. */
+ * The first two bytes are the settings of the run. The rest are steps (tc_fuzz_h2_step), each a byte with its arguments
+ * behind it. The lower four bits of the byte choose the step: 0 to 10 are here, 11 to 14 are the connection's owner's,
+ * 15 is for both. What the connection writes is checked for its preface and for the frames' sizes and types alone. */
 #include "h2_script.h"
 
 #define MESSAGE_MAX_BYTES 4096u
@@ -99,8 +99,8 @@ static void frame(struct tc_fuzz_h2 *h, unsigned type, unsigned flags, unsigned 
     fake_pipe_put(h->pipe, 1, payload.data, payload.len);
 }
 
-/* Sends header fields, chosen by bits, as HPACK literals without indexing. With leave_open the next call continues the
- * block. */
+/* Sends the header fields that two bytes of the script choose, as HPACK literals without indexing. With leave_open the
+ * next call continues the block. */
 static void headers(struct tc_fuzz_h2 *h, unsigned stream, bool end_stream, bool leave_open)
 {
     struct tc_buf block = {0};
@@ -155,7 +155,7 @@ static void take(struct tc_fuzz_h2 *h, bool polite)
     while ((h->server || h->preface_seen) && h->seen.len >= HEAD_BYTES) {
         const uint8_t *head = (const uint8_t *)h->seen.data;
         size_t len = (size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2];
-        TC_FUZZ_CHECK(len <= 16384 && head[3] <= CONTINUATION); /* RFC 9113 4.2: not larger unless the peer allows it */
+        TC_FUZZ_CHECK(len <= 16384 && head[3] <= CONTINUATION); /* RFC 9113 4.2: every peer takes frames of this size */
         if (h->seen.len < HEAD_BYTES + len)
             break;
         if (polite && (head[3] == PING || head[3] == SETTINGS) && !(head[4] & ACK))
@@ -164,7 +164,7 @@ static void take(struct tc_fuzz_h2 *h, bool polite)
     }
 }
 
-/* Takes an action of the loop or the socket, or none. */
+/* Does what the loop or the socket does at this step, if anything. */
 static void world(struct tc_fuzz_h2 *h, unsigned what)
 {
     switch (what) {

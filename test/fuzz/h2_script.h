@@ -1,5 +1,5 @@
-/* The HTTP/2 targets. An input is a script of the peer's bytes and frames, and of actions of the connection's owner in
- * between. The connection is at end 0 of a pipe on a manual loop, the peer at end 1. */
+/* For the fuzz targets of HTTP/2. An input is a script: what the peer sends, what the loop and the socket do, and what
+ * the connection's owner does. The connection is at end 0 of a pipe on a manual loop, the peer at end 1. */
 #ifndef TC_FUZZ_H2_SCRIPT_H
 #define TC_FUZZ_H2_SCRIPT_H
 
@@ -11,27 +11,28 @@ struct tc_fuzz_h2 {
     struct tc_fuzz_input in;
     struct tc_loop *loop;
     struct fake_pipe *pipe;
-    struct tc_h2_conn *conn; /* NULL after it was closed */
+    struct tc_h2_conn *conn; /* NULL after tc_fuzz_h2_close, and if the target makes it by itself */
     bool server;             /* the connection's role */
     bool preface_seen;
-    bool silent;         /* the peer's preface is in the script, or is missing */
-    bool holding;        /* the loop is not run to its end after each step, only turned or advanced by steps */
+    bool silent;         /* tc_fuzz_h2_greet sends nothing: the script may */
+    bool holding;        /* a step does not drain the loop; it is turned or advanced by other steps */
     unsigned block_open; /* the stream whose header block the peer has not ended; 0: no block is open */
-    struct tc_buf seen;  /* bytes that the peer has read and not parsed */
+    struct tc_buf seen;  /* bytes that the peer has read but not parsed */
 };
 
-/* Takes the settings of the run from the input and makes everything. */
+/* Takes the settings of the run from the input. Makes the loop, the pipe and the connection, and greets. */
 void tc_fuzz_h2_init(struct tc_fuzz_h2 *h, const uint8_t *data, size_t size, bool server,
                      const struct tc_h2_conn_events *events, void *arg);
-/* For a target that makes the connection at end 0 of the pipe by itself: tc_fuzz_h2_begin takes the settings, and
- * stores the connection's in *opts; tc_fuzz_h2_greet then has the peer send its preface, if it is not silent. */
+/* For a target that makes the connection at end 0 of the pipe by itself. tc_fuzz_h2_begin takes the settings, makes the
+ * loop and the pipe, and stores the connection's options in *opts. tc_fuzz_h2_greet, called once the connection is
+ * made, lets the peer send its preface and SETTINGS, unless it is silent. */
 void tc_fuzz_h2_begin(struct tc_fuzz_h2 *h, const uint8_t *data, size_t size, bool server, struct tc_h2_opts *opts);
 void tc_fuzz_h2_greet(struct tc_fuzz_h2 *h);
-/* Frees everything. The target has closed the connection, which must have closed its end of the pipe. */
+/* Drains the loop, asserts that the connection was closed and has closed its end of the pipe, and frees all. */
 void tc_fuzz_h2_fini(struct tc_fuzz_h2 *h);
-/* Takes one step of the peer or of loop and socket. `op` is a byte of the script. */
+/* Does what the peer, the loop or the socket does at this step. `op` is a byte of the script. */
 void tc_fuzz_h2_step(struct tc_fuzz_h2 *h, uint8_t op);
-/* Closes the connection from outside its callbacks. */
+/* Closes the connection if it is open. May be called in on_closed. */
 void tc_fuzz_h2_close(struct tc_fuzz_h2 *h);
 
 #endif

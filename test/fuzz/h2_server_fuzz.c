@@ -1,8 +1,8 @@
-/* An HTTP/2 server connection that echoes while a peer sends arbitrary bytes (h2_script.h).
+/* An HTTP/2 server connection that echoes messages, while the peer sends arbitrary bytes (h2_script.h).
  *
- * The first byte of a message decides: 'd' drops it, 'x' ends the call; others are echoed. Of each call: no event comes
- * after its end, no message after the half-close, and each has ended when the connection is closed. Calls stay in
- * memory until the end of the run, so that late events are seen. */
+ * A message that begins with 'd' is dropped, one that begins with 'x' ends its call. No event of a call comes after its
+ * end, and no message after the half-close. Every call has ended when on_closed comes. Calls stay in memory until the
+ * end of the run, so that late events are seen. */
 #include "h2_script.h"
 
 #include "base/mem.h"
@@ -12,7 +12,7 @@
 struct call {
     struct run *run;
     struct tc_h2_stream *stream;
-    struct tc_rstr *message; /* being echoed */
+    struct tc_rstr *message; /* being echoed, or the one that ended the call; NULL: none */
     struct tc_timer deadline;
     bool half_closed, status_sent, ended;
 };
@@ -30,13 +30,13 @@ static int send_status(struct call *c, int code)
     return tc_h2_server_stream_send_status(c->stream, &status, NULL);
 }
 
-/* Sends the status from a callback of the stream, which is then still open. */
+/* Called in a callback of the stream, which is still open then. */
 static void finish(struct call *c, int code)
 {
     TC_FUZZ_CHECK(send_status(c, code) == 0);
 }
 
-/* Sends the status at any time: the stream may have ended, with the end not delivered yet. */
+/* Called at any time: the stream may have ended, and on_end may not have come yet. */
 static void finish_late(struct call *c, int code)
 {
     int rc = send_status(c, code);
@@ -47,7 +47,7 @@ static void on_deadline(struct tc_timer *timer)
 {
     struct call *c = TC_CONTAINER_OF(timer, struct call, deadline);
     TC_FUZZ_CHECK(!c->ended);
-    if (c->run->h2.conn) /* else the close has ended it */
+    if (c->run->h2.conn) /* NULL: the close of the connection has ended the stream */
         tc_h2_stream_cancel(c->stream, 8);
     c->ended = true;
 }
@@ -56,7 +56,7 @@ static void on_message(void *arg, struct tc_rstr *message)
 {
     struct call *c = arg;
     TC_FUZZ_CHECK(!c->ended && !c->half_closed && message->len <= 4096);
-    if (c->message) { /* requested while another message is being echoed: the end of that one reads on */
+    if (c->message) { /* act asked for it while another message is being echoed; on_written asks for the next one */
         tc_rstr_unref(message);
         return;
     }
@@ -134,7 +134,7 @@ static void on_closed(void *arg, const struct tc_status *why)
 
 static const struct tc_h2_conn_events conn_events = {.on_stream = on_stream, .on_closed = on_closed};
 
-/* Takes an action of the server. */
+/* Does what the server does at this step. */
 static void act(struct run *r, uint8_t op)
 {
     struct call *c = r->calls.len ? r->calls.data[(op >> 4) % r->calls.len] : NULL;

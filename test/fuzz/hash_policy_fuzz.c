@@ -1,5 +1,5 @@
-/* Hash policies with regex rewrites, compared with A42 step by step. The input: the number of policies, each with
- * flags, pattern and rewrite, then header fields. */
+/* Hash policies with regex rewrites, compared with a plain model of A42. The input: the number of policies, for each
+ * its flags and, if they say so, pattern and rewrite; then header fields. */
 #include "base/hash.h"
 #include "base/mem.h"
 #include "fuzz.h"
@@ -45,7 +45,7 @@ static bool model(const struct tc_hash_policy *policies, size_t n, const struct 
     return found > 0;
 }
 
-/* Reads a policy whose regex and rewrite are valid, as the decoder of routes demands. */
+/* Reads a policy. An invalid regex or rewrite is left out: the decoder of routes rejects it. */
 static void read_policy(struct tc_fuzz_input *in, struct tc_hash_policy *p)
 {
     uint8_t flags = tc_fuzz_u8(in);

@@ -1,4 +1,4 @@
-/* A proxy's answer to CONNECT, in pieces of the size in the first byte, and whole: the outcome is the same, and no byte
+/* A proxy's answer to CONNECT, whole and in pieces of the first byte + 1 bytes. The outcome is the same, and no byte
  * behind the answer's head is consumed. */
 #include "base/mem.h"
 #include "fuzz.h"
@@ -20,7 +20,7 @@ static void on_done(void *arg, struct tc_bytestream *bs, const struct tc_status 
         o->error = tc_status_ref(error);
 }
 
-/* Returns the length of a head that ends with an empty line, or SIZE_MAX. */
+/* Returns the length of the head, with the empty line that ends it, or SIZE_MAX if no empty line came. */
 static size_t head_of(struct tc_slice s)
 {
     ptrdiff_t at = tc_slice_find(s, tc_slice_of("\r\n\r\n", 4));

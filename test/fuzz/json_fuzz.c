@@ -1,6 +1,7 @@
-/* libtorc-json with the types of test/json. A byte has the options, a byte the type; the rest is JSON if it begins with
- * a brace, bracket or quote, else a message. What one direction takes, the other gives back, and texts are the same
- * from then on. */
+/* libtorc-json with types of test/json and well-known types. The first byte has the options, the second chooses the
+ * type. The rest is JSON if it begins with a brace, bracket or quote, else a message. The message of an accepted JSON
+ * input converts to JSON. JSON that the library wrote is accepted, and comes back the same (check_text has an
+ * exception). */
 #include <string.h>
 
 #include <torc/json.h>
@@ -32,7 +33,7 @@ static void check_error(int rc, torc_error *error)
     torc_error_free(error);
 }
 
-/* Returns the text of a message; NULL: it has none. */
+/* Returns the JSON of a message, to be freed with torc_free; NULL: there is none. */
 static char *text_of(const torc_schema_message *type, struct tc_slice bytes, const struct torc_json_options *o,
                      size_t *size)
 {
@@ -43,7 +44,7 @@ static char *text_of(const torc_schema_message *type, struct tc_slice bytes, con
     return text;
 }
 
-/* Returns the bytes of a text; NULL: it is refused. */
+/* Returns the message of a text, to be freed with torc_free; NULL: the text is refused. */
 static void *bytes_of(const torc_schema_message *type, struct tc_slice text, const struct torc_json_options *o,
                       size_t *size)
 {
@@ -54,8 +55,8 @@ static void *bytes_of(const torc_schema_message *type, struct tc_slice text, con
     return bytes;
 }
 
-/* A text of our own is read, and comes back as it is. A NullValue of another number than 0 is written as null, too,
- * which is read as 0: a text with null may come back without it, but means the same bytes. */
+/* Checks that JSON which the library wrote is read, and comes back the same. Exception: a NullValue of any number is
+ * written as null, and null is read as 0. A text with null may come back without it, but has the same bytes. */
 static void check_text(const torc_schema_message *type, struct tc_slice text, const struct torc_json_options *o)
 {
     size_t size = 0, again_size = 0, read_size = 0;

@@ -1,4 +1,5 @@
-/* loadBalancingConfig lists: a list that parses, parsed twice, gives equal configs. */
+/* loadBalancingConfig lists. A list parsed twice gives the same outcome, and equal configs if its policy compares
+ * configs. */
 #include "api/builtin.h"
 #include "base/json.h"
 #include "base/mem.h"

@@ -1,8 +1,9 @@
-/* The policies of an xDS cluster (priority over outlier_detection over a policy of endpoints) under a sequence of
- * events, each two bytes with its arguments behind them. The first event is an update.
+/* The policies of an xDS cluster (priority over outlier_detection over a policy that picks endpoints) under a sequence
+ * of events. The input begins with the arguments of an update. Each further event is two bytes, with its arguments
+ * behind them.
  *
- * A picked endpoint is connected in one of the zones, and no pick drops its RPC. In the end, when every attempt and
- * every RPC succeeds, each hash reaches an endpoint exactly if the last update has endpoints. */
+ * A picked endpoint is READY in one of the zones, and no pick drops its RPC. In the end every attempt and every RPC
+ * succeeds (settle). Then eight picks with different hashes reach an endpoint exactly if the last update has one. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -44,11 +45,12 @@ static const char *const configs[] = {KEEN, HALF, NEVER, WEIGHTED, OUT_OF_BAND, 
 
 struct tree {
     struct fake_lb *f;
-    struct tc_call_tracker *tracked[TRACKED_MAX]; /* open RPCs */
-    bool any;                                     /* the last update has endpoints */
+    struct tc_call_tracker *tracked[TRACKED_MAX]; /* of open RPCs; NULL: free */
+    bool any;                                     /* a child of the last update has endpoints */
 };
 
-/* Returns the endpoints of a child: each of the lower bits is an address, the upper bits make the weights. */
+/* Returns the endpoints of a zone, to be freed with tc_free. The lower five bits choose the addresses, the upper three
+ * the weights. */
 static char *endpoints_of(unsigned bits, unsigned zone)
 {
     struct tc_buf b = {0};
@@ -87,7 +89,7 @@ static void update(struct tree *t, struct tc_fuzz_input *in)
         tc_free(texts[z]);
 }
 
-/* Ends an RPC, whose trailers have a report: a utilization of 1 and a QPS of `code` + 1. */
+/* Ends an RPC with trailers that have a load report: utilization 1, QPS `code` + 1. NULL is allowed. */
 static void finish(struct tc_call_tracker *tracker, int code)
 {
     struct tc_status status = tc_status_make(code, TORC_LAYER_LB, "%s", code ? "failed" : "");
@@ -103,7 +105,7 @@ static void finish(struct tc_call_tracker *tracker, int code)
     tc_status_fini(&status);
 }
 
-/* Moves a connection to a possible next state. */
+/* Moves a subchannel to a possible next state, if there is one. `well`: attempts succeed, connections do not end. */
 static void move(struct tree *t, const char *addr, const char *zone, bool well)
 {
     enum torc_connectivity state = fake_lb_state_in(t->f, addr, zone);
@@ -113,8 +115,8 @@ static void move(struct tree *t, const char *addr, const char *zone, bool well)
         fake_lb_set_in(t->f, addr, zone, TORC_CONNECTIVITY_IDLE);
 }
 
-/* Returns true if an endpoint is picked, which must be connected. Its RPC ends with the code; if `code` is negative and
- * a slot is free, the RPC stays open there. */
+/* Returns true if an endpoint is picked, and asserts that it is READY. The RPC ends with `code`. If `code` is negative,
+ * the RPC stays open in `tracked`, or ends with OK if all slots are taken. */
 static bool pick(struct tree *t, uint64_t hash, int code)
 {
     t->f->args.random = hash;
@@ -171,7 +173,7 @@ static void event(struct tree *t, struct tc_fuzz_input *in)
     }
 }
 
-/* Lets every attempt and RPC succeed: nothing may be stuck. */
+/* Lets every attempt and RPC succeed. Asserts that picks succeed then, if there are endpoints. */
 static void settle(struct tree *t)
 {
     for (unsigned i = 0; i < TRACKED_MAX; i++) {

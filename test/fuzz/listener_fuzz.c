@@ -1,4 +1,4 @@
-/* Listeners (resource.h). An accepted one with an api_listener has filters, and either the name of its routes or the
+/* Listeners (resource.h). An accepted Listener with an api_listener has filters, and either an RDS name or inline
  * routes. */
 #include "resource.h"
 #include "xds/resource/listener.h"

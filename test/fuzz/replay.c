@@ -1,5 +1,5 @@
-/* Feeds a fuzz target every file of the given folders, and every prefix of the small files, in builds without
- * libFuzzer. Each input is a copy of its exact size, so that a sanitizer sees reads beyond it. */
+/* Feeds a fuzz target every file of the given folders, and every prefix of files of at most SMALL_BYTES, in builds
+ * without TORC_FUZZ. Each input is a copy of its exact size, so that a sanitizer sees reads past its end. */
 #include <dirent.h>
 #include <string.h>
 
@@ -60,5 +60,5 @@ int main(int argc, char **argv)
         free(names);
     }
     printf("%zu files\n", files);
-    return files == 0; /* a missing corpus proves nothing */
+    return files == 0; /* an empty corpus proves nothing */
 }

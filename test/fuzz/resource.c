@@ -1,4 +1,4 @@
-/* Decodes the input as a resource of one type, and holds the decoder to its promises. */
+/* Decodes the input as a resource of one type, and checks what the contract of `decode` promises. */
 #include "resource.h"
 
 #include "api/builtin.h"
@@ -62,7 +62,7 @@ static struct tc_xds_resource *decode(const struct tc_xds_resource_type *type, s
     struct tc_xds_resource *r = type->decode(type, context(), bytes, &name, &errors);
     TC_FUZZ_CHECK((r == NULL) == tc_validation_any(&errors));
     TC_FUZZ_CHECK(errors.path.len == 0);
-    TC_FUZZ_CHECK(tc_utf8_valid(tc_slice_str(tc_validation_text(&errors)))); /* it goes into a NACK */
+    TC_FUZZ_CHECK(tc_utf8_valid(tc_slice_str(tc_validation_text(&errors)))); /* for a NACK */
     bool nameless = type->peek_name(bytes).len == 0;                         /* LbEndpointCollection */
     TC_FUZZ_CHECK(!r || ((name || nameless) && r->type == type));
     tc_rstr_unref(name);

@@ -1,13 +1,14 @@
-/* The targets of the resource types: an input is a serialised resource, or its proto3 JSON if it begins with a brace
- * (no message begins with one), so that seeds are readable. */
+/* For the fuzz targets of resource types. An input is a serialised resource or, so that seeds are readable, its proto3
+ * JSON. It is JSON if it begins with a brace: in a message that byte begins a group, which proto/scan rejects. */
 #ifndef TC_FUZZ_RESOURCE_H
 #define TC_FUZZ_RESOURCE_H
 
 #include "fuzz.h"
 #include "xds/resource/registry.h"
 
-/* Decodes the input twice, checks that both results are equal and their errors sound, and returns one, or NULL if it is
- * invalid. `bytes`, an initialised buffer, receives the decoded bytes. */
+/* Decodes the input twice, and checks the errors and that both results are equal. Returns the resource, or NULL if the
+ * input is invalid; the caller frees it with tc_xds_resource_unref. Appends the serialised resource to `bytes`, unless
+ * the input is JSON but not of this type. */
 struct tc_xds_resource *tc_fuzz_decode(const struct tc_xds_resource_type *type, const uint8_t *data, size_t size,
                                        struct tc_buf *bytes);
 
