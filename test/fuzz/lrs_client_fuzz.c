@@ -1,6 +1,6 @@
 /* The client's side of load reports (LRS) with a server that sends arbitrary bytes. The input is a script: clusters
- * come and go, RPCs are counted, responses arrive as bytes or by fields, streams end, time passes. No RPC is reported
- * twice. */
+ * come and go, RPCs start, end and are dropped, responses arrive as bytes or by fields, streams and connections end,
+ * time passes. Reports never add up to more RPCs than there were: none is reported twice. */
 #include "base/mem.h"
 #include "fuzz.h"
 #include "pb/envoy/service/load_stats/v3/lrs.pb-c.h"
@@ -22,8 +22,8 @@ static const char *const names[CLUSTERS] = {"a", "b", "", "xdstp://x/y"};
 struct cluster {
     struct tc_load_cluster *load; /* NULL: not in use */
     struct tc_load_locality *locality;
-    size_t open;
-    struct tc_load_locality *calls[MAX_OPEN]; /* what each open call counts for */
+    size_t open;                              /* RPCs that have not ended */
+    struct tc_load_locality *calls[MAX_OPEN]; /* what each open RPC counts for; one reference each */
 };
 
 struct counts {
@@ -38,9 +38,8 @@ struct run {
     struct tc_xds_client *client;
     const struct tc_rstr *key;
     struct cluster clusters[CLUSTERS];
-    unsigned stream; /* the last stream with a message */
-    /* all: the counts so far. told: the counts of delivered reports. waiting: the counts of a report that waits for a
-     * connection. */
+    unsigned stream; /* how many streams have sent their first message */
+    /* all: the counts so far. told: of delivered reports. waiting: of reports that wait for a connection. */
     struct counts all, told, waiting;
 };
 
@@ -108,7 +107,7 @@ static void count(struct run *r, struct cluster *c, uint8_t how)
         finish(r, c, how & 8);
 }
 
-/* Sends a response by fields. */
+/* Sends a response whose fields the script chooses. */
 static void respond(struct run *r, uint8_t how)
 {
     load_response m = ENVOY__SERVICE__LOAD_STATS__V3__LOAD_STATS_RESPONSE__INIT;
@@ -162,7 +161,7 @@ static void add_cluster(struct run *r, const Envoy__Config__Endpoint__V3__Cluste
     }
 }
 
-/* Takes the client's messages: the first of a stream names the node only, later messages report. */
+/* Takes the client's messages. The first message of a stream has the node and no report; later messages report. */
 static void take(struct run *r)
 {
     struct tc_rstr *message;

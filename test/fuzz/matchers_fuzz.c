@@ -1,4 +1,4 @@
-/* Header matchers compared with a naive reading of A28. The input: flags, range, the matcher's text, then header
+/* Header matchers compared with a naive model of A28. The input: flags, kinds, range, the matcher's text, then header
  * fields. */
 #include <ctype.h>
 

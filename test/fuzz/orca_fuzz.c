@@ -1,5 +1,5 @@
-/* A load report of a backend: lb/orca reads what protobuf-c reads, and no report makes a weight that a scheduler could
- * not take. */
+/* Load reports of backends (ORCA). lb/orca reads the same values as protobuf-c from a report that protobuf-c accepts.
+ * No report gives a weight that the scheduler cannot use. */
 #include <float.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ static bool same(double a, double b)
     return memcmp(&a, &b, sizeof(a)) == 0;
 }
 
-/* Compares the fields without names, and the number of named metrics. */
+/* Compares the fields without names, and the number of entries of named_metrics. */
 static void check_against_protobuf(struct tc_slice bytes, const report *m)
 {
     double fields[TC_ORCA_APPLICATION + 1] = {0};

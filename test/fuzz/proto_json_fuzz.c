@@ -1,6 +1,6 @@
-/* proto3 JSON in both directions. Two bytes choose a message type; the rest is JSON if it begins with a brace, bracket
- * or quote, else a message. The JSON form of a message parses to a message of the same JSON form; check_message has the
- * exceptions. */
+/* proto3 JSON in both directions. Two bytes choose a message type, and the highest bit the options. The rest is JSON if
+ * it begins with a brace, bracket or quote, else a message. The JSON of a message parses to a message with the same
+ * JSON; check_message has the exceptions. */
 #include "base/mem.h"
 #include "base/parse.h"
 #include "fuzz.h"
@@ -17,7 +17,7 @@ static void check_message(const ProtobufCMessageDescriptor *type, const Protobuf
     ProtobufCMessage *again = NULL;
     json_t *one = tc_proto_to_json(m, &options), *two = NULL;
     if (!one)
-        return; /* too deep: inside an Any, which is bytes to the scan */
+        return; /* too deep, or not UTF-8 */
     tc_arena_init(&arena, 0, BUDGET_BYTES);
     int rc = tc_proto_from_json(type, one, NULL, &arena, &again, &errors);
     if (rc == 0) {

@@ -1,4 +1,4 @@
-/* Proxy settings of the environment: the URL in the first line, the exemptions in the second, a host in the third. */
+/* Proxy settings. The input: the URL in the first line, the exemptions in the second, a host in the third. */
 #include "base/headers.h"
 #include "base/mem.h"
 #include "fuzz.h"

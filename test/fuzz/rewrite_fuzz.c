@@ -1,5 +1,6 @@
-/* Regex rewrites (`regex_rewrite` of a hash policy) compared with a backtracking matcher. The input draws a pattern, a
- * substitution and a text over four characters, one of them of two bytes; both sides then replace all matches. */
+/* Regex rewrites (`regex_rewrite` of a hash policy) compared with a backtracking matcher. The input draws a pattern and
+ * a text over four characters, one of them of two bytes; a line between them is the substitution. Both sides replace
+ * all matches, and the results are the same. They are not compared if the model needs more than STEPS_MAX steps. */
 #include "base/mem.h"
 #include "fuzz.h"
 #include "regex/regex.h"
@@ -19,13 +20,13 @@ struct node {
     uint8_t mask; /* ATOM: the characters that it matches */
     unsigned min, max;
     bool lazy;
-    unsigned group; /* GROUP: its number; 0: it captures nothing */
+    unsigned group; /* GROUP: its number; 0: does not capture */
     const struct node *alternatives[3], *next;
     size_t n_alternatives;
 };
 
 struct span {
-    int from, to; /* -1: it did not take part */
+    int from, to; /* units of the text; -1: the group did not take part in the match */
 };
 
 struct run {
@@ -50,7 +51,7 @@ static void draw_count(struct run *r, struct node *n, uint8_t how, bool group)
         const char *text;
         unsigned min, max;
     } counts[] = {{"", 1, 1}, {"?", 0, 1}, {"*", 0, TEXT_MAX}, {"+", 1, TEXT_MAX}, {"{2}", 2, 2}, {"{1,3}", 1, 3}};
-    /* A repeated group keeps its last capture, on which engines differ. */
+    /* A group is not repeated: engines differ on which capture a repeated group keeps. */
     size_t which = how % (group ? 2 : TC_ARRAY_LEN(counts));
     n->min = counts[which].min;
     n->max = counts[which].max;
@@ -115,7 +116,7 @@ static const struct node *draw_branch(struct run *r, unsigned depth)
 
 /* --- the model --- */
 
-/* The patterns that must follow the branch that matches now: the rest after its group, and so on outwards. */
+/* The open groups, innermost first: what stands behind each must match after the current branch. */
 struct after {
     const struct node *group;
     int from;
@@ -162,7 +163,7 @@ static int match_group(struct run *r, const struct node *n, int at, const struct
     return end;
 }
 
-/* Returns the end of the first match in Perl's order, or -1 if there is none here. */
+/* Returns the end of the first match at `at` in Perl's order; -1 if there is none, or after STEPS_MAX steps. */
 static int match(struct run *r, const struct node *n, int at, const struct after *after)
 {
     if (r->gave_up || ++r->steps > STEPS_MAX) {
@@ -189,7 +190,8 @@ static void append_units(struct run *r, int from, int to)
         tc_buf_append_str(&r->expected, alphabet[r->units[i]]);
 }
 
-/* Checks the substitution and, with `write`, writes it after a match. Returns false if it is invalid. */
+/* Checks the substitution and, with `write`, appends it to `expected` for the match in `spans`. Returns false if it is
+ * invalid. */
 static bool rewrite(struct run *r, bool write)
 {
     struct tc_slice s = tc_buf_slice(&r->rewrite);
@@ -230,7 +232,7 @@ static bool search(struct run *r, const struct node *first, int from)
     return false;
 }
 
-/* Replaces all matches. An empty match directly behind the last match does not count. */
+/* Replaces all matches, except an empty match directly behind the last match. */
 static void replace_all(struct run *r, const struct node *first)
 {
     int at = 0, last = -1, len = (int)r->n_text;
@@ -259,7 +261,7 @@ static void compare(struct run *r, const struct node *first, const struct tc_reg
     tc_free(why);
     if (!usable)
         return;
-    uint64_t steps = TC_REGEX_REPLACE_STEPS; /* texts are short */
+    uint64_t steps = TC_REGEX_REPLACE_STEPS; /* enough: texts are short */
     replace_all(r, first);
     if (r->gave_up)
         return;

@@ -1,5 +1,5 @@
-/* The ring, built and then updated, compared with a naive one: a sorted list and a binary search. The input: size
- * limits, items, changes. */
+/* The ring, built and then updated up to STEPS_MAX times, compared with a naive ring: a sorted list and a binary
+ * search. The input: size limits, items, changes. */
 #include <math.h>
 
 #include "base/hash.h"
@@ -106,7 +106,7 @@ static struct bounds read_bounds(struct tc_fuzz_input *in)
 struct set {
     size_t n;
     struct tc_ring_item items[ITEMS_MAX];
-    uint32_t from[ITEMS_MAX];
+    uint32_t from[ITEMS_MAX]; /* the item's index in the previous set, or TC_RING_ADDED */
 };
 
 static void check(const struct tc_ring *r, const struct set *s, struct bounds b)
@@ -140,7 +140,7 @@ static void drop(struct set *s, size_t at)
     memmove(s->from + at, s->from + at + 1, (s->n - at) * sizeof(*s->from));
 }
 
-/* Makes one change for the next ring. Returns false when that ring has enough changes. */
+/* Makes one change for the next ring, or none. Returns false if no further change follows. */
 static bool change(struct set *s, struct bounds *b, struct tc_fuzz_input *in, size_t weight_bytes)
 {
     uint8_t how = tc_fuzz_u8(in) % 8;
@@ -151,7 +151,7 @@ static bool change(struct set *s, struct bounds *b, struct tc_fuzz_input *in, si
         drop(s, at % s->n);
     else if (how == 3 && s->n)
         s->items[at % s->n].weight = tc_fuzz_uint(in, weight_bytes);
-    else if (how == 4 && s->n) { /* to another place */
+    else if (how == 4 && s->n) { /* moves an item */
         struct tc_ring_item item = s->items[at % s->n];
         uint32_t from = s->from[at % s->n];
         drop(s, at % s->n);

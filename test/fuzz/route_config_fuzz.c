@@ -1,4 +1,5 @@
-/* RouteConfigurations, and what the config selector reads from the valid ones. */
+/* RouteConfigurations (resource.h), and what the config selector does with the valid ones: virtual hosts, routes, hash
+ * policies, weighted clusters. */
 #include "base/headers.h"
 #include "resource.h"
 #include "xds/resource/route_config.h"
@@ -44,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const struct tc_virtual_host *v = &t->vhosts[i];
         for (size_t k = 0; k < v->n_routes; k++)
             check_route(&v->routes[k], &headers);
-        for (size_t k = 0; k < v->n_domains; k++) /* a domain finds its own virtual host, or a more specific one */
+        for (size_t k = 0; k < v->n_domains; k++) /* finds this virtual host, or a more specific one */
             TC_FUZZ_CHECK(tc_route_table_find(t, v->domains[k]));
         (void)tc_virtual_host_route(v, tc_slice_str("/pkg.Service/Method"), &headers, &rng, &steps);
         (void)tc_virtual_host_route(v, tc_slice_of(data, TC_MIN(size, 64)), &headers, &rng, &steps);

@@ -1,4 +1,4 @@
-/* proto/scan and unpacking: two bytes choose a message type, the rest is the message. */
+/* proto/scan and proto/unpack. Two bytes choose a message type, the rest is the message. */
 #include "fuzz.h"
 #include "proto/types.h"
 #include "proto/unpack.h"
@@ -12,7 +12,7 @@ static struct tc_buf pack(const ProtobufCMessage *m)
     return bytes;
 }
 
-/* Checks that a scanned message scans clean, and that nothing unpacked from it is unknown. */
+/* Checks that the output of a scan scans to itself without a copy, and unpacks without unknown fields. */
 static void check_scanned(const ProtobufCMessageDescriptor *type, struct tc_slice clean)
 {
     struct tc_validation_errors errors = {0};
@@ -21,14 +21,14 @@ static void check_scanned(const ProtobufCMessageDescriptor *type, struct tc_slic
     TC_FUZZ_CHECK(tc_scan(type, clean, NULL, &again, &out, &errors) == 0);
     TC_FUZZ_CHECK(tc_slice_eq(out, clean) && (out.data == clean.data || clean.len == 0));
     ProtobufCMessage *m = protobuf_c_message_unpack(type, NULL, clean.len, (const uint8_t *)clean.data);
-    TC_FUZZ_CHECK(!m || m->n_unknown_fields == 0); /* not unpacked: see unpack.h */
+    TC_FUZZ_CHECK(!m || m->n_unknown_fields == 0); /* NULL: protobuf-c cannot merge it, see unpack.h */
     if (m)
         protobuf_c_message_free_unpacked(m, NULL);
     tc_buf_fini(&again);
     tc_validation_fini(&errors);
 }
 
-/* Checks that an unpacked message packs into bytes that unpack to the same message. */
+/* Checks that an unpacked message packs to bytes that unpack, and that then pack to the same bytes. */
 static void check_unpacked(const ProtobufCMessageDescriptor *type, const ProtobufCMessage *m)
 {
     struct tc_arena arena;

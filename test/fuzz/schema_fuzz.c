@@ -1,5 +1,6 @@
-/* Schemas from bytes. Two bytes say how long the FileDescriptorSet behind them is; the rest is read as a message, and
- * as JSON, of the request types of up to four methods of each service. A set that links can be described and used. */
+/* Schemas from bytes. Two bytes have the length of the FileDescriptorSet behind them. The rest of the input is read as
+ * a message, and as JSON, of the request types of the first four methods of each service. A set that links can be
+ * described and used. */
 #include <torc/json.h>
 
 #include "base/mem.h"
@@ -20,7 +21,7 @@ static void describe_all(torc_schema *schema)
     }
 }
 
-/* A text has each field by a name that means it: the text can be read, whatever the names are. */
+/* Checks that the JSON of a message can be read again, whatever the names of its fields are. */
 static void check_names(torc_schema *schema, const torc_schema_message *type, struct tc_slice in)
 {
     const struct torc_json_options o = {TORC_SIZE(torc_json_options), .max_bytes = 1 << 20, .allow_partial = TORC_ON};
@@ -55,7 +56,7 @@ static void convert(torc_schema *schema, const torc_schema_message *type, struct
     check_names(schema, type, in);
 }
 
-/* Files in an index, from which some are taken out again. */
+/* Adds each file to an index, and takes every third out again. */
 static void index_each(struct tc_slice set)
 {
     struct tc_descriptor_index x = {0};
@@ -78,7 +79,7 @@ static void index_each(struct tc_slice set)
     TC_FUZZ_CHECK(x.memory == 0 && !x.entries);
 }
 
-/* Files that are linked one after the other: one that cannot be linked leaves those before it as they were. */
+/* Adds and links the files one by one. A file that cannot be linked does not stay. */
 static void link_each(struct tc_slice set)
 {
     torc_schema *schema = torc_schema_new();

@@ -1,8 +1,8 @@
-/* A server whose handlers reply at once, later, in pieces or never, and keep their places, while a client sends
- * arbitrary frames (h2_script.h). The script also has the server drain, close its connections and reset calls.
+/* A server whose handlers reply at once, later, in pieces or never, and may keep their places, while a client sends
+ * arbitrary bytes (h2_script.h). The script also makes the server drain, close its connections and reset calls.
  *
- * No event comes after a call's end, and after each step the server's counts hold: at least the calls that have not
- * ended, at most one connection, bounded queued and unread bytes, and nothing without a connection. */
+ * No event comes after a call's end. After each step the server's counts have at least the calls that have not ended,
+ * at most one connection, and a bounded number of queued and of unread bytes. Without a connection they are all 0. */
 #include "h2_script.h"
 
 #include "base/mem.h"
@@ -14,7 +14,7 @@
 enum { MAX_HELD = 16384 };
 
 struct call {
-    struct tc_server_call *core; /* NULL once the RPC is over */
+    struct tc_server_call *core; /* NULL after on_end */
     struct tc_server_places places;
     struct run *run;
     bool finished;
@@ -26,7 +26,7 @@ struct run {
     TC_VEC(struct call *) calls;
 };
 
-static char bytes[5000]; /* of answers and trailers */
+static char bytes[5000]; /* for answers and trailers */
 
 static void send_some(struct call *c, uint8_t how)
 {
@@ -91,7 +91,7 @@ static const struct tc_server_call_events events = {.on_message = on_message,
                                                     .on_written = on_written,
                                                     .on_end = on_end};
 
-/* A handler does what the script's next byte says. */
+/* The handler. The next byte of the script says what it does. */
 static void handle(struct run *r, struct tc_server_call *core)
 {
     struct call *c = TC_NEW(struct call);
@@ -142,7 +142,7 @@ static void on_drained(void *arg)
     (void)arg;
 }
 
-/* Takes an action of the application. */
+/* Does what the application does at this step. */
 static void act(struct run *r, uint8_t op)
 {
     struct call *c = r->calls.len ? r->calls.data[(op >> 4) % r->calls.len] : NULL;

@@ -1,4 +1,4 @@
-/* Service configs in JSON, and what calls read from them. */
+/* Service configs in JSON, and what calls read from an accepted one. */
 #include "api/builtin.h"
 #include "base/mem.h"
 #include "base/parse.h"

@@ -1,5 +1,5 @@
-/* SPIFFE ids and trust bundle maps (A87). The input: an id, up to a newline, then a map. The roots of a peer with that
- * id are as many as the keys that a plain walk through the JSON finds. */
+/* SPIFFE ids and trust bundle maps (A87). The input: an id, up to a newline, then a map. An accepted map gives a peer
+ * with that id as many roots as the JSON has keys for the id's trust domain. */
 #include <openssl/x509v3.h>
 
 #include "base/json.h"
@@ -12,7 +12,7 @@ static bool in_set(char c, const char *more)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr(more, c));
 }
 
-/* Returns the id's trust domain, or NULL if it is not a valid id. */
+/* Returns the id's trust domain, to be freed with tc_free, or NULL if the id is invalid. */
 static char *model_domain(struct tc_slice id)
 {
     const char *upper = "ABCDEFGHIJKLMNOPQRSTUVWXYZ.-_";
@@ -32,6 +32,7 @@ static char *model_domain(struct tc_slice id)
     return domain && domain <= 255 && at == id.len ? tc_strndup(id.data + 9, domain) : NULL;
 }
 
+/* Returns a certificate whose one URI name is the id. */
 static X509 *peer_of(struct tc_slice id)
 {
     X509 *cert = X509_new();
@@ -46,7 +47,7 @@ static X509 *peer_of(struct tc_slice id)
     return cert;
 }
 
-/* Checks an accepted map: the peer has roots exactly if its domain has a bundle, one certificate for each key. */
+/* Checks that a peer has roots exactly if its trust domain has a bundle, and one root for each key. */
 static void check_peer(const struct tc_spiffe_map *map, const json_t *json, struct tc_slice id, const char *domain)
 {
     const json_t *bundle = domain ? json_object_get(json_object_get(json, "trust_domains"), domain) : NULL;

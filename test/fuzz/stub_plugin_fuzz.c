@@ -1,5 +1,5 @@
-/* protoc-gen-torc: the input is a CodeGeneratorRequest; what comes out must be a CodeGeneratorResponse. protoc-gen-c is
- * replaced, because the input names the program and could have any program run. */
+/* protoc-gen-torc. The input is a CodeGeneratorRequest; the output must be a CodeGeneratorResponse. The call of
+ * protoc-gen-c is replaced: the input names the program, so it could run any program. */
 #include "fuzz.h"
 #include "messages.h"
 #include "plugin.h"
@@ -15,7 +15,7 @@ bool __wrap_pgt_messages_run(struct tc_slice program TC_UNUSED,
     return tc_refuse(why, "not run here");
 }
 
-/* Checks that comments of a .proto cannot end the comment of the header that quotes them: the rest would be code. */
+/* Checks that comments of a .proto do not end the generated comment that quotes them: the rest would be code. */
 static void check_header(const char *text)
 {
     bool inside = false;

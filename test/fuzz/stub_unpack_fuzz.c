@@ -1,5 +1,5 @@
-/* torc/protobuf_c.h: the first byte chooses a type, the rest is the message. A message that could be unpacked must
- * pack, and its packed bytes must unpack and pack to the same bytes. */
+/* torc/protobuf_c.h. The first byte chooses a type, the rest is the message. An unpacked message packs, and its packed
+ * bytes unpack and pack to the same bytes. */
 #include <torc/protobuf_c.h>
 
 #include "fuzz.h"

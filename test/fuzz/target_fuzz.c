@@ -1,5 +1,5 @@
-/* Target URIs: their parts, the result of the resolvers whose targets are addresses, and the names that an xds target
- * gives. */
+/* Target URIs: their parts, the data plane authority, the result of resolvers whose targets are addresses, and the name
+ * of an xds target's Listener. */
 #include "base/mem.h"
 #include "fuzz.h"
 #include "resolver/builtin.h"
@@ -55,8 +55,8 @@ static bool supported(void *arg, const char *type, const json_t *config)
     return strcmp(type, "insecure") == 0;
 }
 
-/* Checks the name of the listener: there is one exactly if the target has no authority or one that the bootstrap
- * knows; with an authority it is an xdstp name. */
+/* Checks that an xds target gives the name of a Listener exactly if its authority is empty or in the bootstrap. With an
+ * authority the name is an xdstp name. */
 static void check_listener_name(const struct tc_target *t)
 {
     static struct tc_xds_bootstrap *bootstrap;

@@ -1,9 +1,10 @@
 /* The xDS client between watchers and two servers that send arbitrary bytes. The input is a script: watches come and
- * go, responses arrive as bytes or by fields, streams end, time passes. A resource's bytes are "name|value".
+ * go, responses arrive as bytes or by fields, streams and connections end, time passes. A resource's bytes are
+ * "name|value"; the value "bad" is invalid.
  *
- * A watcher hears of a value or of an error with a text, of an ambient error only while it has a value, and of nothing
- * after its watch ended. The script decides in each callback whether the watch ends there and whether the token, which
- * holds the next response up, is kept. */
+ * on_changed has either a value or an error with a text. on_ambient_error comes only while the watcher has a value. No
+ * callback comes after the watch has ended. In each callback the script decides whether the watch ends there, and
+ * whether the watcher keeps the flow-control token, which holds up the next response. */
 #include "base/mem.h"
 #include "base/vec.h"
 #include "fuzz.h"
@@ -38,7 +39,7 @@ struct run {
     struct fake_xds *fake;
     struct tc_xds_client *client;
     struct watcher watchers[WATCHERS];
-    TC_VEC(struct tc_xds_token *) held;
+    TC_VEC(struct tc_xds_token *) held; /* one reference each */
 };
 
 static struct tc_xds_resource *decode(const struct tc_xds_resource_type *type, const struct tc_xds_decode_context *ctx,
@@ -92,7 +93,6 @@ static void unwatch(struct watcher *w)
     w->watching = w->has_value = false;
 }
 
-/* The script decides whether a watcher keeps the (borrowed) token, and whether it ends its watch. */
 static void react(struct watcher *w, struct tc_xds_token *token)
 {
     struct run *r = w->run;
@@ -118,7 +118,7 @@ static void on_changed(struct tc_xds_watcher *base, struct tc_xds_resource *reso
 static void on_ambient_error(struct tc_xds_watcher *base, const struct tc_status *error, struct tc_xds_token *token)
 {
     struct watcher *w = TC_CONTAINER_OF(base, struct watcher, base);
-    TC_FUZZ_CHECK(w->watching && w->has_value && error); /* A88: reported beside a value */
+    TC_FUZZ_CHECK(w->watching && w->has_value && error); /* A88 */
     react(w, token);
 }
 
@@ -146,7 +146,8 @@ static void watch(struct run *r, uint8_t op)
     tc_xds_client_watch(r->client, &types[what & 1], tc_slice_str(names[(what >> 1) % TC_ARRAY_LEN(names)]), &w->base);
 }
 
-/* Sends a response by fields: type, version and nonce, then resources up to a zero. */
+/* Sends a response by fields: type, version and nonce, then a byte for each resource: up to a zero byte, four at
+ * most. */
 static void respond(struct run *r, struct fake_xds_server *s)
 {
     Envoy__Service__Discovery__V3__DiscoveryResponse response = ENVOY__SERVICE__DISCOVERY__V3__DISCOVERY_RESPONSE__INIT;

@@ -1,4 +1,4 @@
-/* Names of resources, of the old style and xdstp: the canonical form of an accepted name parses to itself. */
+/* Names of resources, old style and xdstp. The canonical form of an accepted name parses to itself. */
 #include "base/mem.h"
 #include "fuzz.h"
 #include "xds/client/name.h"
@@ -16,7 +16,7 @@ static void check_name(struct tc_slice text)
     TC_FUZZ_CHECK(name.federated == tc_slice_starts(text, tc_slice_str("xdstp:")));
     TC_FUZZ_CHECK(name.text && (name.authority != NULL) == name.federated);
     TC_FUZZ_CHECK(tc_xds_name_parse(&tc_listener_type, tc_rstr_slice(name.text), &again, &why));
-    TC_FUZZ_CHECK(tc_rstr_eq(name.text, again.text)); /* the canonical form is its own */
+    TC_FUZZ_CHECK(tc_rstr_eq(name.text, again.text));
     TC_FUZZ_CHECK(tc_rstr_eq(name.authority, again.authority));
     tc_xds_name_fini(&again);
     tc_xds_name_fini(&name);

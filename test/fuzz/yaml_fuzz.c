@@ -1,5 +1,5 @@
-/* YAML as in resource files. A parsed document is loaded as resources, whether it holds any or not. Written as JSON,
- * the document parses to the same value, or is refused with a reason. */
+/* YAML as in resource files. A parsed document is loaded as resources, whether it has any or not. Its JSON form parses
+ * to the same value, or is refused with a reason. */
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/parse.h"
@@ -27,9 +27,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
     TC_FUZZ_CHECK(text);
     json_t *again = tc_yaml_parse(tc_slice_str(text), &why);
-    /* The JSON is refused if it has a surrogate pair, which libyaml does not read: JSON_ENSURE_ASCII writes one for a
-     * character above U+FFFF. It is refused, too, if a key has more than 1,024 characters. Escapes lengthen a key, and
-     * a key written with '?' may have been longer from the start. */
+    /* The JSON is refused if it has a surrogate pair: libyaml does not read one, and JSON_ENSURE_ASCII writes one for a
+     * character above U+FFFF. The JSON is also refused if a key has more than 1,024 characters, which happens because
+     * escapes lengthen keys, and because YAML has no limit for a key written with '?'. */
     TC_FUZZ_CHECK(again ? json_equal(v, again) : why != NULL);
     tc_free(why);
     free(text);

@@ -1,8 +1,10 @@
-/* Torc as one of the clients that must send the same key to the same backend. Prints {"version":"..."} first. Each line
- * of stdin is then an order, {"target":"xds:///m1","calls":[[["name","value"],...],...]}, a list of headers for each
- * call. The answer is {"peers":["127.0.0.1:1",...]}, in the calls' order, in which a failed call is "!CODE message".
- * WIDTH calls run at a time. The channel is kept for a next line with the same target. "service_config" goes with
- * targets other than xds. */
+/* Torc as one of the clients that are compared: they should send the same key to the same backend.
+ *
+ * Prints {"version": "..."} first. Each line of stdin is then an order,
+ * {"target":"xds:///m1","calls":[[["name","value"],...],...]}, with a list of headers for each call. An order whose
+ * target is not xds may have a "service_config". The answer is {"peers":["127.0.0.1:1",...]} in the order of the calls;
+ * a failed call is "!CODE message". At most WIDTH calls run at a time. The channel is kept for the next order if the
+ * target is the same. */
 #include <jansson.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -58,7 +60,7 @@ static void on_result(const torc_result *result, void *arg)
             ? json_stringn(torc_message_data(torc_result_response(result)),
                            torc_message_size(torc_result_response(result)))
             : json_sprintf("!%s %s", torc_status_code_name(torc_result_code(result)), torc_result_text(result));
-    /* The library's report of the peer must be true. */
+    /* The backend answers with its own address: torc_result_peer must be the same. */
     if (torc_result_code(result) == TORC_STATUS_OK && strcmp(json_string_value(peer), torc_result_peer(result)) != 0)
         die("the peer is not who answered");
     json_array_set_new(o->peers, slot->index, peer);
@@ -85,7 +87,7 @@ static void start_next(struct order *o)
     o->running++;
 }
 
-/* Starts the first WIDTH calls; each result starts the next. Runs on the loop's thread, and so do the callbacks. */
+/* Starts the first WIDTH calls; each result starts the next. Runs on the loop's thread, as on_result does. */
 static void start_all(void *arg)
 {
     struct order *o = arg;
@@ -130,7 +132,7 @@ static json_t *run(struct order *o, const json_t *asked)
 
 int main(void)
 {
-    /* The pool keeps no connection: an order with another target makes new ones, as with the other clients. */
+    /* The pool keeps no idle connection: an order with another target makes new connections, as with other clients. */
     struct torc_runtime_options options = {TORC_SIZE(torc_runtime_options), .idle_connection_ms = -1};
     struct order o = {.runtime = torc_runtime_new(&options, NULL)};
     if (!o.runtime || sem_init(&o.done, 0, 0) != 0)

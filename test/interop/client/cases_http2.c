@@ -1,5 +1,5 @@
-/* The HTTP/2 negative cases of gRPC's doc/http2-interop-test-descriptions.md. The server makes the checks that only a
- * server can make, and answers with an error if the client is wrong. */
+/* The HTTP/2 negative cases of gRPC's doc/http2-interop-test-descriptions.md. The server checks what only a server can
+ * see, and answers with an error if the client is wrong. */
 #include <semaphore.h>
 
 #include "rpc.h"
@@ -28,7 +28,8 @@ void case_goaway(struct interop *t)
     unary_ends_with(t->channel, TORC_STATUS_OK);
 }
 
-/* The server's RST_STREAM carries NO_ERROR, which without trailers is INTERNAL (PROTOCOL-HTTP2.md, "Errors"). */
+/* In the three RST_STREAM cases the server sends NO_ERROR, which without trailers is INTERNAL (PROTOCOL-HTTP2.md,
+ * "Errors"). */
 void case_rst_after_header(struct interop *t)
 {
     unary_ends_with(t->channel, TORC_STATUS_INTERNAL);

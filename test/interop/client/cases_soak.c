@@ -1,4 +1,4 @@
-/* The soak cases: many large unary calls on one channel, or each on a channel of its own. */
+/* The soak cases: soak_iterations large unary calls, one after the other, on one channel or each on its own. */
 #include "rpc.h"
 
 static void soak(struct interop *t, bool channel_per_call)
