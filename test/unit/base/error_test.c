@@ -1,5 +1,5 @@
-/* Errors that applications get: what each getter says, references, errors that nobody wants, and what stands for a
- * text, a layer or a code that is missing or unknown. */
+/* Errors that applications get: what each getter returns, references, errors that the caller does not want (NULL), and
+ * what replaces a missing text, or a layer or code that is unknown. */
 #include "support/cmocka.h"
 
 #include "base/buf.h"
@@ -59,7 +59,7 @@ static void without_a_text(void **state)
     torc_error_clear(&error);
 }
 
-/* An error with an unknown layer counts as the API's. */
+/* TORC_LAYER_NONE and unknown layers become TORC_LAYER_API. */
 static void of_an_unknown_layer(void **state)
 {
     (void)state;
@@ -90,7 +90,7 @@ static void of_the_application(void **state)
     torc_error_free(error);
 }
 
-/* Every code has a text of its own and a status that is not OK. */
+/* Every error code has a text of its own and a status that is not OK. */
 static void all_codes(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The exit handler: what it calls, in which order, and before which handlers. Each exit is that of a child. */
+/* The exit handler: what it calls, in which order, and before which other handlers. A forked child exits in each
+ * case. */
 #include "base/exit.h"
 
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static void stop(void)
     note('s');
 }
 
-/* Idle at the second look. */
+/* Returns true from the second call on. */
 static bool idle(void)
 {
     note('i');
@@ -37,14 +38,14 @@ static void stopped(void)
     note('t');
 }
 
-/* Registered first, so that it runs last, as the handler of a library does that Torc has initialised. */
+/* Registered before Torc's handler, so it runs after that one, as the handlers of OpenSSL and libcurl do. */
 static void look(void)
 {
     bool closed = !tc_foreign_enter();
     _exit(strcmp(trace, wanted) == 0 && closed && tc_exiting() ? 0 : 2);
 }
 
-/* Asserts that a child that registers the part and exits has made these steps when earlier handlers run. */
+/* A child registers the part and exits. Asserts that `steps` are made before a handler that was registered earlier. */
 static void expect_exit(const struct tc_exit_ops *ops, const char *steps)
 {
     int status = 0;

@@ -1,4 +1,4 @@
-/* Reading files whole, up to a limit. A name that is not a regular file is refused at once, without waiting. */
+/* Reading files whole, up to a limit. What is not a regular file is refused at once, without waiting. */
 #include "base/file.h"
 
 #include <errno.h>

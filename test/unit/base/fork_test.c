@@ -1,10 +1,9 @@
-/* fork waits for the locks and the foreign sections of other threads.
+/* fork waits for the locks and the foreign sections of other threads. A child that is forked while another thread makes
+ * the process's first JSON object can parse JSON.
  *
- * fork while another thread makes the process's first JSON object: the child can parse JSON.
- *
- * Without a seed jansson would read /dev/urandom for it with the first object, the fork would come in the middle, and
- * the child would wait for the seed for ever. base/json.c gives jansson a seed when it is loaded, so the thread of the
- * test is not held up. */
+ * base/json.c seeds jansson when the library is loaded. Otherwise jansson would read a seed from /dev/urandom for its
+ * first object. The test holds up that read, so the fork would come in the middle, and the child would wait for the
+ * seed for ever. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -104,7 +103,8 @@ static void give(struct holder *h)
         tc_foreign_leave();
 }
 
-/* Holds the lock for 100 ms, or until fork has returned: a fork that does not wait returns first. */
+/* Keeps the lock or the section until fork has returned, for 100 ms at most. A fork that does not wait returns before
+ * `given` is set. */
 static void *hold_up_a_fork(void *arg)
 {
     struct holder *h = arg;

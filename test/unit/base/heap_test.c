@@ -1,4 +1,4 @@
-/* The heap: reuse, growth, the bound on free blocks, and secrets, which are overwritten. */
+/* The heap: reuse, growth, the bound on kept blocks, and secrets, which are overwritten. */
 #include "base/heap.h"
 
 #include <string.h>
@@ -81,7 +81,7 @@ static void sizes(void **state)
     memset(large, 1, 100000);
     assert_ptr_equal(tc_heap_grow(large, 1000, heap), large);
     tc_heap_give(large, heap);
-    assert_int_equal(tc_heap_kept(heap), 0); /* large blocks are the system's */
+    assert_int_equal(tc_heap_kept(heap), 0); /* large blocks go back to the system */
     tc_heap_give(NULL, heap);
     void *grown = tc_heap_grow(NULL, 10, heap);
     assert_int_equal((uintptr_t)grown % _Alignof(max_align_t), 0);
@@ -89,7 +89,7 @@ static void sizes(void **state)
     tc_heap_free(heap);
 }
 
-/* Blocks of the heap's own, and blocks that it has from the system, taken and given back in any order. */
+/* Small blocks, and blocks too large for the heap's size classes, taken and given back in random order. */
 static void sessions(void **state)
 {
     (void)state;

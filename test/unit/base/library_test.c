@@ -1,4 +1,4 @@
-/* Loading a library: the functions' order, and the errors. */
+/* Loading a shared library: the functions come in the order of their names; errors. */
 #include "base/library.h"
 
 #include <string.h>

@@ -10,7 +10,7 @@
 #include "base/options.h"
 #include "base/sized.h"
 
-/* A struct of any kind, with fields behind it that only newer headers know. */
+/* Room for any options struct, and for fields of newer headers behind it. */
 union any {
     uint64_t size;
     unsigned char bytes[TC_SIZED_MAX + 8];
@@ -32,8 +32,8 @@ static size_t width(enum tc_option_type type)
     return sizeof(void *);
 }
 
-/* Returns where a field of so many bytes begins behind fields that end at `at`. A machine with pointers of 32 bits may
- * align numbers of 64 bits to eight bytes (ARM does): there a struct is padded behind an odd number of pointers. */
+/* Returns the offset of a field of `bytes` bytes after fields that end at `at`. A 32-bit machine may align 64-bit
+ * numbers to eight bytes (ARM does), and then pads before such a number. On 64-bit machines no struct is padded. */
 static size_t aligned(size_t at, size_t bytes)
 {
     static const struct {
@@ -44,7 +44,7 @@ static size_t aligned(size_t at, size_t bytes)
     return sizeof(void *) == 4 && bytes == 8 ? (at + alignment - 1) / alignment * alignment : at;
 }
 
-/* The structs have no other padding, so a field that the table leaves out leaves a gap. */
+/* A field that the table leaves out leaves a gap, because the structs have no padding but that of `aligned`. */
 static void every_byte_has_its_field(void **state)
 {
     (void)state;
@@ -107,7 +107,7 @@ static void sizes(void **state)
         given.size = s->size + 8;
         given.bytes[s->size] = 1;
         expect(k, &given, TORC_EUNSUPPORTED, s->tag);
-        /* Memory behind an older program's struct is not read. */
+        /* Bytes behind `size` are not read. */
         given.size = s->size;
         given.bytes[s->size] = 0xff;
         expect(k, &given, TORC_OK, "");
@@ -117,7 +117,7 @@ static void sizes(void **state)
     }
 }
 
-/* Gives the field a value and nothing else. */
+/* Sets this field alone. `ok`: whether the value is accepted; the error names the field. */
 static void try_value(size_t kind, const struct tc_option *f, const void *value, bool ok)
 {
     union any given = {.size = tc_options_structs[kind].size};

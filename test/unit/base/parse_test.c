@@ -78,7 +78,8 @@ static void round_trip_base64(const char *bytes, size_t len, const char *padded,
     tc_buf_fini(&back);
 }
 
-/* Vectors of RFC 4648 section 10 and one with bytes that are not text. Padding may be left out, but not in part. */
+/* Some vectors of RFC 4648 section 10, and one with bytes that are not text. Padding may be left out, but not in
+ * part. */
 static void test_base64(void **state)
 {
     (void)state;
@@ -105,10 +106,10 @@ static void test_percent_and_hex(void **state)
     tc_grpc_message_decode(&out, tc_slice_str("a%20b%zz%4"));
     assert_string_equal(tc_buf_cstr(&out), "a b%zz%4");
     tc_buf_clear(&out);
-    tc_grpc_message_decode(&out, tc_slice_str("%00told%00%0")); /* nothing is cut off */
+    tc_grpc_message_decode(&out, tc_slice_str("%00told%00%0")); /* NUL becomes U+FFFD */
     assert_string_equal(tc_buf_cstr(&out), "\xef\xbf\xbdtold\xef\xbf\xbd%0");
     tc_buf_clear(&out);
-    /* A47: the listener template's encoding. */
+    /* A listener template (A47) keeps ':' and '/', among others. */
     tc_uri_encode(&out, tc_slice_str("[::1]:8080/x"), ":/");
     assert_string_equal(tc_buf_cstr(&out), "%5B::1%5D:8080/x");
     tc_buf_clear(&out);

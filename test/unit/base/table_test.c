@@ -1,4 +1,4 @@
-/* Hash tables, whose keys may be a peer's. */
+/* Hash tables: keys that a peer chose to collide in uthash's own hash spread over the buckets. */
 #include "base/table.h"
 
 #include <endian.h>
@@ -12,8 +12,8 @@ struct element {
     uint32_t key[6];
 };
 
-/* Makes key `n` of a set in which all keys have the same hash by uthash's own function, which has no seed. The state of
- * that function behind the first 12 bytes is known, and the next 12 bytes turn it into zero. */
+/* Makes key `n` of a set in which all keys have the same hash by uthash's own function, which has no seed. That
+ * function's state after the first 12 bytes is known, and the next 12 bytes turn it into zero. */
 static void key_make(uint32_t key[6], uint32_t n)
 {
     uint32_t i = 0x9e3779b9u, j = i, hash = 0xfeedbeefu;
@@ -21,7 +21,7 @@ static void key_make(uint32_t key[6], uint32_t n)
     HASH_JEN_MIX(i, j, hash);
     const uint32_t made[6] = {n, 0, 0, 0 - i, 0 - j, 0 - hash};
     for (int k = 0; k < 6; k++)
-        key[k] = htole32(made[k]); /* the hash takes bytes */
+        key[k] = htole32(made[k]); /* HASH_JEN reads little-endian */
 }
 
 static void chosen_keys_spread_over_the_buckets(void **state)
@@ -35,7 +35,7 @@ static void chosen_keys_spread_over_the_buckets(void **state)
         first = i ? first : own;
         assert_int_equal(own, first);
         HASH_ADD(hh, table, key, sizeof(elements[i].key), &elements[i]);
-        if (i == 1000) /* fails early: all 100,000 keys in one bucket would take minutes */
+        if (i == 1000) /* fails early if the keys do not spread */
             for (unsigned k = 0; k < table->hh.tbl->num_buckets; k++)
                 assert_in_range(table->hh.tbl->buckets[k].count, 0, 50);
     }

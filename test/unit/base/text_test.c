@@ -50,7 +50,7 @@ static void test_any_case(void **state)
     assert_false(tc_slice_ieq(tc_slice_str("["), tc_slice_str("{"))); /* no letters, 0x20 apart */
 }
 
-/* A name in a text: the whole name, or its first bytes without half a character, and dots. */
+/* Shown names: the whole name, or the whole characters of its first TC_SHOW_MAX bytes and "...". */
 static void test_shown_names(void **state)
 {
     (void)state;
@@ -64,13 +64,13 @@ static void test_shown_names(void **state)
     assert_int_equal(strlen(text), TC_SHOW_MAX + 5);
     assert_string_equal(text + TC_SHOW_MAX, "n...>");
     tc_free(text);
-    memcpy(name + TC_SHOW_MAX - 2, "\xe2\x82\xac", 4); /* one byte beyond */
+    memcpy(name + TC_SHOW_MAX - 2, "\xe2\x82\xac", 4); /* ends one byte beyond TC_SHOW_MAX */
     assert_int_equal(tc_show_length(name), TC_SHOW_MAX - 2);
     assert_string_equal(tc_show_rest(name), "...");
     memcpy(name + TC_SHOW_MAX - 3, "\xe2\x82\xac", 4);
     assert_int_equal(tc_show_length(name), TC_SHOW_MAX);
     assert_string_equal(tc_show_rest(name), "");
-    memset(name, 0x80, TC_SHOW_MAX + 1); /* no UTF-8: three bytes are given up at most */
+    memset(name, 0x80, TC_SHOW_MAX + 1); /* not UTF-8: at most three bytes are dropped */
     assert_int_equal(tc_show_length(name), TC_SHOW_MAX - 3);
     assert_int_equal(tc_show_length(""), 0);
 }
@@ -117,7 +117,7 @@ static void test_arena_budget(void **state)
     (void)state;
     struct tc_arena a;
     tc_arena_init(&a, 64, 1000);
-    assert_non_null(tc_arena_alloc(&a, 0)); /* NULL is for a budget that is exceeded */
+    assert_non_null(tc_arena_alloc(&a, 0)); /* NULL only if the budget is exceeded */
     assert_non_null(tc_arena_calloc(&a, 0, 8));
     char *p = tc_arena_alloc(&a, 100);
     assert_non_null(p);

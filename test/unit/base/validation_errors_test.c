@@ -1,5 +1,5 @@
-/* Field paths of validation errors: segments that are text at once, and segments that become text when an error is
- * added, in any order; keys with bytes that are escaped; and the report of each error. */
+/* Field paths of validation errors: segments that are text at once, and segments that become text when the path is
+ * needed, in any order; escaped keys; the report of each error; and the limit on the text. */
 #include "support/cmocka.h"
 
 #include <stdio.h>
@@ -58,7 +58,7 @@ static void the_path_follows(void **state)
     tc_validation_fini(&f);
 }
 
-/* Each error is reported with its path as it is added, also when the collected text has no room for it. */
+/* Each error is reported with its path as it is added, whatever max_text_bytes is, and no text is collected. */
 static void each_is_reported(void **state)
 {
     (void)state;
@@ -92,7 +92,7 @@ static void keys_are_escaped(void **state)
     tc_validation_fini(&f);
 }
 
-/* A text that is cut ends before a character, and is cut by three bytes at most, whatever bytes it has. */
+/* A text is cut at max_text_bytes, or up to three bytes earlier: before a UTF-8 character, if the bytes are UTF-8. */
 static void long_texts_are_cut(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Sums and doubles of 128-bit words against the compiler's own, where it has such words, and against known numbers. */
+/* 128-bit sums and their doubles against the compiler's own, if it has 128-bit integers; these and products against
+ * known numbers. */
 #include "base/wide.h"
 
 #include "base/common.h"
@@ -15,7 +16,7 @@ static void test_known(void **state TC_UNUSED)
     tc_wide_add(&sum, 1);
     assert_true(sum.high == 1 && sum.low == 0);
     assert_true(tc_wide_double(sum) == 0x1p64);
-    /* Half way between two doubles the result is the even one. A sum of one more gives the upper one. */
+    /* Half way between two doubles the result is the even one. One more gives the upper one. */
     assert_true(tc_wide_double((struct tc_wide){1, 1u << 11}) == 0x1p64);
     assert_true(tc_wide_double((struct tc_wide){1, (1u << 11) + 1}) == 0x1p64 + 0x1p12);
     assert_true(tc_wide_double((struct tc_wide){1, 3u << 11}) == 0x1p64 + 0x1p13);

@@ -1,5 +1,5 @@
-/* The random number of a pick is drawn once for each attempt of an RPC, and kept while the pick waits. kits/channel
- * gives a channel on virtual time; the test's picker records the numbers of its picks. */
+/* The random number of a pick is drawn once for each attempt of an RPC, and kept while the pick is queued. kits/channel
+ * gives a channel on virtual time; the test's picker records the number of each pick. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -40,7 +40,7 @@ static void free_picker(struct tc_picker *picker)
     tc_free(picker);
 }
 
-/* Publishes a picker with this answer, and picks for the calls that wait. */
+/* Publishes a picker with this answer, and has the calls that wait pick again. */
 static void publish(enum tc_pick_kind kind)
 {
     static const struct tc_picker_ops ops = {pick, free_picker};
@@ -78,8 +78,8 @@ static void assert_all_differ(size_t n)
             assert_true(seen.data[i] != seen.data[j]);
 }
 
-/* A queued pick keeps its number while pickers come and go, so that the RPC is not drawn for again (a share of RPCs to
- * drop, for instance). Each attempt after a failure has another number. */
+/* A queued pick keeps its number while pickers come and go: a policy that drops a share of the RPCs decides once for
+ * each attempt. Each attempt after a failure has another number. */
 static void test_retry(void **state)
 {
     (void)state;

@@ -223,7 +223,7 @@ static void test_metadata_rules(void **state)
     assert_null(torc_metadata_find(m, "absent", NULL));
     assert_null(torc_metadata_find(NULL, "absent", NULL));
 
-    /* Metadata through header lists, in one block and in an arena. */
+    /* Copies of a header list, in one block and in an arena, have the fields of the metadata. */
     struct tc_arena arena;
     tc_arena_init(&arena, 0, 0);
     struct tc_headers h;
@@ -252,7 +252,7 @@ static void test_metadata_rules(void **state)
         assert_int_equal(torc_metadata_count(lent[i]), 3);
     }
     tc_blocks_give(block);
-    /* Headers or trailers are missing or empty. */
+    /* Headers or trailers are missing (NULL) or empty. */
     struct tc_headers nothing;
     tc_headers_init(&nothing, &arena);
     block = tc_metadata_copy_behind(NULL, 16, NULL, &h, &copy, &second);
@@ -273,7 +273,7 @@ static void test_metadata_rules(void **state)
     torc_metadata_free(NULL);
 }
 
-/* Defaults of options, among them limits of docs/operations/limits.md. */
+/* Some defaults of options, among them limits of docs/operations/limits.md. */
 static void test_defaults(void **state)
 {
     (void)state;
@@ -316,7 +316,7 @@ static void test_options(void **state)
     assert_true(tc_channel_options_complete(&out, NULL, NULL));
     assert_int_equal(out.ring_size_cap, 4096);
     unsetenv("GRPC_RING_HASH_CAP");
-    /* A shorter struct, of an older header: later fields have their defaults. */
+    /* A shorter struct, as of an older header: later fields have their defaults. */
     o.size = offsetof(struct torc_channel_options, authority);
     o.connect_timeout_ms = 1;
     assert_true(tc_channel_options_complete(&out, &o, NULL));

@@ -1,10 +1,10 @@
 /* An interceptor holds a response message while its RPC ends: every combination of how the RPC is made, how it ends,
- * and how the interceptor lets the message go. Each RPC must end exactly once, with the status that came first, and
- * leave nothing behind. A channel on virtual time, a scripted server in memory (fakes/h2). A second test has messages
- * that the application has not asked for when the deadline comes.
+ * and how and when the interceptor lets the message go. Each RPC must end exactly once, with the status that came
+ * first. A channel on virtual time, a scripted server in memory (fakes/h2). In a second test the application has not
+ * asked for the message when the deadline comes.
  *
- * The server's end of an attempt becomes the RPC's over several tasks of the serial queue; a resumption is a task too,
- * and may come between any two of them. */
+ * Several tasks of the serial queue lie between the end of the server's stream and the end of the RPC. The message is
+ * resumed before, between or after these tasks. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,15 +22,14 @@ enum { TIMEOUT_MS = 60000 };
 /* How the RPC is made. AGAIN: its first attempt fails, and the message is the second attempt's. HEDGES: all attempts
  * start at once; HEDGE: the first attempt alone. */
 enum made { PLAIN, RETRY, RETRY_AGAIN, HEDGE, HEDGE_AGAIN, HEDGES, MADE };
-/* How the server ends it while the message is held. */
+/* How the server ends the stream while the message is held. */
 enum server_end { RUNNING, ENDS_OK, ENDS_NOT_FOUND, RESETS, SERVER_ENDS };
-/* An event behind the end by the server. */
+/* An event after the server's end. */
 enum event { NOTHING, DEADLINE, CANCEL, FREE_STREAM, FREE_CHANNEL, FREE_RUNTIME, EVENTS };
 /* How the interceptor lets the message go. */
 enum verdict { PASSES, REPLACES, REFUSES, NEVER, VERDICTS };
-/* When the interceptor lets the message go. 0 to 5: between two tasks of the turn in which the server's end comes (the
- * end passes the serial queue several times, from the bytes to on_done), after so many hops of `world.resume`;
- * BEFORE_EVENT: behind that turn; AFTER_EVENT: behind the event. */
+/* When the interceptor lets the message go. 0 to 5: while the server's end passes the serial queue, after this many
+ * hops of `world.resume`; BEFORE_EVENT: after the queue has been drained; AFTER_EVENT: after the event. */
 enum when { BETWEEN_TASKS, BEFORE_EVENT = 6, AFTER_EVENT, WHENS };
 
 struct scene {
@@ -59,7 +58,7 @@ static struct {
     torc_pending *held;
     const struct scene *scene;
     struct tc_task resume;
-    int hops;    /* the task goes to the end of the serial queue so often before it resumes the message */
+    int hops;    /* how often `resume` goes to the end of the serial queue before it resumes the message */
     int passing; /* messages that pass before one is held */
     int done, code, messages, ends;
 } world;
@@ -223,7 +222,7 @@ static uint32_t await_request(void)
     return request->stream;
 }
 
-/* Makes the RPC, and turns the loop until the interceptor holds its message. Returns the stream that brought it. */
+/* Makes the RPC, and turns the loop until the interceptor holds its message. Returns the message's stream. */
 static uint32_t begin(const struct scene *s)
 {
     static const struct torc_stream_events events = {TORC_SIZE(torc_stream_events), .on_message = on_message,
@@ -304,7 +303,7 @@ static void happen(const struct scene *s)
     }
 }
 
-/* Returns the code that the message's end and then the server's end give, or -1 if neither ends the RPC. */
+/* Returns the code with which the verdict, or else the server's end, ends the RPC; -1 if neither ends it. */
 static int code_of_ends(const struct scene *s)
 {
     static const int codes[] = {[RUNNING] = -1,
@@ -398,9 +397,9 @@ static void test_every_scene(void **state)
 
 /* --- messages that the application has not asked for --- */
 
-/* A server's whole response, then the deadline, then the application asks for the message: RPCs that ended before
- * their deadline keep their outcome, however they are made, unless an interceptor holds up the message. RPCs that
- * have not ended (ends 0) get DEADLINE_EXCEEDED. */
+/* The server's message comes, then its end (unless `ends` is 0), then the deadline; then the application asks for the
+ * message. If the server's end came before the deadline, the RPC keeps that outcome, unless an interceptor holds the
+ * message. Without the server's end the RPC gets DEADLINE_EXCEEDED. */
 static void test_a_deadline_after_the_end(void **state)
 {
     (void)state;
@@ -427,7 +426,7 @@ static void test_a_deadline_after_the_end(void **state)
                     assert_int_equal(torc_stream_want(world.rpc, 1), 0);
                     drain();
                     assert_int_equal(world.messages, !holds);
-                    tc_loop_advance(world.loop, 1); /* an interceptor that holds the message up has no time left */
+                    tc_loop_advance(world.loop, 1); /* an interceptor that holds the message has no time left */
                 }
                 assert_int_equal(world.done, 1);
                 assert_int_equal(world.code, !ends || holds ? TORC_STATUS_DEADLINE_EXCEEDED

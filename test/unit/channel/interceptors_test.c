@@ -1,5 +1,5 @@
-/* The frozen list of a channel's interceptors, without a channel: an array for each hook, places for the states,
- * names, and what is refused. */
+/* The immutable list of a channel's interceptors, without a channel: an array for each hook, places for the states,
+ * names, structs of other sizes, and what is refused. */
 #include "channel/interceptors.h"
 
 #include <string.h>
@@ -37,7 +37,7 @@ static void test_rows(void **state)
     torc_error *error = NULL;
     struct tc_interceptors *l = tc_interceptors_new(list, &error);
     assert_null(error);
-    memset(&a, 0, sizeof(a)); /* it was copied, and so was its name */
+    memset(&a, 0, sizeof(a)); /* the list has copies of the struct and of its name */
     memset(name, 'x', sizeof(name) - 1);
     assert_int_equal(l->n, 3);
     assert_int_equal(l->rows[TC_HOOK_START].n, 2);
@@ -57,7 +57,7 @@ static void test_rows(void **state)
 }
 
 /* Structs of other versions of the header: fields beyond the size of a shorter one are not read, and a longer one is
- * refused once an unknown field is set. */
+ * refused if an unknown field is set. */
 static void test_sizes(void **state)
 {
     (void)state;
@@ -80,7 +80,7 @@ static void test_sizes(void **state)
     torc_error_free(error);
 }
 
-/* Nothing is released of a list that was not taken. */
+/* No `release` is called for a list that is refused. */
 static void test_refused(void **state)
 {
     (void)state;

@@ -33,7 +33,7 @@ struct scripted {
     int code;
 };
 
-static struct tc_buf asked; /* the calls' methods */
+static struct tc_buf asked; /* the last letter of each call's path */
 static bool traced;
 
 static enum tc_pick_kind pick(struct tc_picker *picker, const struct tc_pick_args *args, struct tc_pick *out)
@@ -75,7 +75,7 @@ static void publish(enum tc_pick_kind kind, int code)
     tc_channel_set_state(k.ch, TORC_CONNECTIVITY_READY, NULL, &s->base);
 }
 
-/* Compares the calls that asked since the last comparison. */
+/* Asserts which calls asked since the last expect_asked, in order. */
 static void expect_asked(const char *want)
 {
     assert_int_equal(asked.len, strlen(want));
@@ -115,7 +115,7 @@ static void fini(struct outcome *o)
     tc_free(o->text);
 }
 
-/* Calls pick again in the order in which they came, once a loop turn, however many pickers were published in it. No
+/* Calls pick again in the order in which they came, once per loop turn, however many pickers were published in it. No
  * call asks a picker twice. */
 static void test_order_and_turns(void **state)
 {
@@ -267,7 +267,7 @@ static void test_explanation_is_json(void **state)
 
 struct watcher {
     struct tc_channel_watch watch;
-    struct tc_buf seen; /* "I", "C", "R", "T(text)" */
+    struct tc_buf seen; /* the states so far, by first letter, a failure with its text: "ICT(text)R" */
     struct watcher *remove, *add;
 };
 

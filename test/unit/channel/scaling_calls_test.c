@@ -1,6 +1,6 @@
 /* RPCs of a channel whose subchannel has several connections (A105), while one of the connections goes away or is
- * lost. No RPC waits for nothing: each gets a stream. A channel on virtual time, scripted servers in memory
- * (fakes/h2). */
+ * lost: no RPC waits for ever. An RPC that gets a stream only after its deadline is not sent. A channel on virtual
+ * time, scripted servers in memory (fakes/h2). */
 #include <stdio.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ static struct {
     struct fake_h2 *peers[PEERS];
     int n;
     struct tc_task start; /* of the RPC that meets the end */
-    int hops;             /* the task goes to the end of the serial queue so often before the RPC starts */
+    int hops;             /* how often `start` goes to the end of the serial queue before the RPC starts */
     int done, code;
     uint32_t attempts;
 } world;
@@ -102,7 +102,7 @@ static void on_start(struct tc_task *task)
         rpc_start("/s/M");
 }
 
-/* Returns the stream of the next request on the connection; 0: there is none. */
+/* Returns the stream of the next request on connection i; 0: there is none. */
 static uint32_t request_on(int i)
 {
     drain();
@@ -118,8 +118,8 @@ static void answer(int i, uint32_t stream)
     drain();
 }
 
-/* Two connections: an RPC on the first one, and on the second one a request that the test has not answered. Returns the
- * stream of the latter. */
+/* Opens a channel with two connections and an unanswered RPC on each; `second` is the method of the second RPC. Returns
+ * the second RPC's stream. */
 static uint32_t open_two(const char *second)
 {
     static const struct tc_connector connector = {.start = connect_start, .cancel = connect_cancel};
@@ -161,8 +161,8 @@ static void close_world(void)
     tc_loop_free(world.loop);
 }
 
-/* An RPC starts between two tasks of the turn in which the second connection ends: it is sent on a third connection, or
- * it was sent on the second one before the end. */
+/* An RPC starts between two tasks of the turn in which the second connection ends. It is sent on a third connection, or
+ * was sent on the second one before the end. */
 static void an_rpc_meets_the_end_of_a_connection(void **state)
 {
     TC_CASE(CS08);
@@ -183,8 +183,8 @@ static void an_rpc_meets_the_end_of_a_connection(void **state)
         }
 }
 
-/* The second connection is lost with an RPC that is hedged: the RPC's next attempt, which starts at once, gets a
- * third connection. */
+/* The second connection is lost with a hedged RPC. The RPC's next attempt starts at once, and gets a third
+ * connection. */
 static void a_hedge_follows_a_loss(void **state)
 {
     TC_CASE(CS08);

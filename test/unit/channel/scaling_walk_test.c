@@ -1,4 +1,4 @@
-/* Walks by chance over a subchannel with several connections (A105), which two channels share: RPCs, a limit that
+/* Random walks over a subchannel with several connections (A105), which two channels share: RPCs, a limit that
  * flaps, GOAWAYs, losses, refused attempts, health checks, new credentials, and channels that come and go, also between
  * two tasks of one turn. Once the server is good again every RPC ends. Channels on virtual time, scripted servers in
  * memory (fakes/h2). Each walk is made from a seed. The failure of an RPC that does not end names the seed. */
@@ -31,7 +31,7 @@ struct server_end {
     struct fake_pipe *pipe;
     struct fake_h2 *peer;
     TC_VEC(uint32_t) streams; /* that wait for an answer */
-    uint32_t checks, last;    /* streams: of health checks, 0: none; and the last one of all */
+    uint32_t checks, last;    /* the stream of health checks (0: none), and the newest stream */
     bool over;
 };
 
@@ -48,12 +48,12 @@ static struct {
     struct rpc rpcs[RPCS];
     struct tc_link asks; /* struct tc_connect: attempts that the server has not answered */
     TC_VEC(struct server_end) ends;
-    struct tc_task tasks[TASKS]; /* a step that comes between others */
+    struct tc_task tasks[TASKS]; /* each makes a step between other tasks */
     int hops[TASKS];
     bool good; /* the server accepts, allows 100 streams on each connection and answers */
     uint64_t seed;
     int served;  /* RPCs that ended with OK */
-    int checked; /* answers to health checks */
+    int checked; /* health check streams that the server accepted */
 } walk;
 
 /* --- credentials that change --- */
@@ -157,7 +157,7 @@ static void health_begin(struct server_end *e)
     health_tell(e);
 }
 
-/* Takes the client's frames. */
+/* Reads the client's frames. */
 static void listen_to(struct server_end *e)
 {
     const struct fake_h2_frame *f;
@@ -347,7 +347,7 @@ static size_t rpcs_running(void)
     return n;
 }
 
-/* The server is good: every RPC ends. */
+/* Makes the server good. Fails if an RPC does not end. */
 static void walk_settle(void)
 {
     walk.good = true;

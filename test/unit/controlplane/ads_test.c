@@ -1,4 +1,5 @@
-/* The server side of an ADS stream, fed with packed requests, without a connection; resource sets; YAML. */
+/* The server side of a state-of-the-world ADS stream, fed with packed requests, without a connection; resource sets;
+ * YAML. */
 #include <string.h>
 
 #include "base/json.h"
@@ -161,7 +162,7 @@ static void test_listeners_are_whole(void **state)
 {
     struct fixture *f = *state;
     request(f, LISTENER, "", NULL, "x", NULL);
-    assert_string_equal(tc_buf_cstr(&f->last), "0 1 "); /* the set has no Listener, and the client may know that */
+    assert_string_equal(tc_buf_cstr(&f->last), "0 1 "); /* empty: the set has no Listener */
     request(f, LISTENER, "1", NULL, "x", NULL);
     put(f, LISTENER, "x", "X1");
     assert_string_equal(tc_buf_cstr(&f->last), "1 2 X1");
@@ -209,7 +210,7 @@ static void test_wildcard(void **state)
     expect_view(f, "y:acked ");
 }
 
-/* The name "*" means everything, also beside names and after them, and ends with the request that lacks it. */
+/* The name "*" subscribes to everything, alone or beside other names, until a request lacks it. */
 static void test_wildcard_by_name(void **state)
 {
     struct fixture *f = *state;
@@ -459,7 +460,8 @@ static void expect_refused(struct tc_buf text, const char *reason)
     tc_buf_fini(&text);
 }
 
-/* To load these would take libyaml minutes: they are rejected where the limit is passed, and the texts say where. */
+/* libyaml would take very long to load these documents. They are rejected where the limit is passed, and the error names
+ * the place. */
 static void test_yaml_that_is_too_deep_is_not_loaded(void **state)
 {
     (void)state;

@@ -63,8 +63,8 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Subscribes to the cluster `name`. setup has put "a" and "b": a request for one of them is answered with some 100
- * kB. */
+/* Subscribes to the cluster `name`. `nonce`: of the response that the request answers; "": none. setup has put "a" and
+ * "b": the response to a request for one of them has some 100 kB. */
 static void ask_with(struct fixture *f, uint32_t h2_stream, const char *name, const char *nonce)
 {
     Envoy__Service__Discovery__V3__DiscoveryRequest r = ENVOY__SERVICE__DISCOVERY__V3__DISCOVERY_REQUEST__INIT;
@@ -141,8 +141,8 @@ static size_t sent_bytes(struct fixture *f)
     return bytes;
 }
 
-/* Puts "a" twenty times while the client has not answered. Asserts that the response to its request alone is queued and
- * sent. */
+/* Puts "a" twenty times while the client has not answered. Asserts that only the response to the client's request is
+ * queued and sent. */
 static void change_often(struct fixture *f)
 {
     for (int i = 0; i < 20; i++)

@@ -93,7 +93,7 @@ static void delta_request(struct fixture *f, struct kit_server_call *c, const ch
 }
 
 /* Appends the response as text: "NODE: NAME CONFIG_STATUS/CLIENT_STATUS VERSION BYTES ERROR ...", clients separated by
- * " | ". BYTES is -1 without a content, ERROR "-" without an error, VERSION "HASH" for 16 characters. */
+ * " | ". BYTES is -1 without content, ERROR is "-" without an error. VERSION is "HASH" if it has 16 characters. */
 static void words(const struct tc_rstr *bytes, struct tc_buf *out)
 {
     Envoy__Service__Status__V3__ClientStatusResponse *r =

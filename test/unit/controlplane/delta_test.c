@@ -209,11 +209,11 @@ static void test_subscribe_and_unsubscribe(void **state)
     put(f, ENDPOINTS, "a", "A1");
     request(f, (struct ask){ENDPOINTS, .subscribe = "a"});
     request(f, (struct ask){ENDPOINTS, .subscribe = "b", .nonce = "1"});
-    expect(f, 2, "2 -b"); /* the client learns at once that it does not exist */
+    expect(f, 2, "2 -b"); /* the client learns at once that b does not exist */
     ack(f, ENDPOINTS, "2");
     put(f, ENDPOINTS, "b", "B1");
     expect(f, 3, "3 +b=B1");
-    request(f, (struct ask){ENDPOINTS, .subscribe = "a"}); /* the client may have forgotten it */
+    request(f, (struct ask){ENDPOINTS, .subscribe = "a"}); /* the client may have dropped a */
     expect(f, 4, "4 +a=A1");
     request(f, (struct ask){ENDPOINTS, .unsubscribe = "a"});
     put(f, ENDPOINTS, "a", "A2");
@@ -270,7 +270,7 @@ static void test_wildcard(void **state)
 {
     struct fixture *f = *state;
     request(f, (struct ask){.type = CLUSTER});
-    expect(f, 1, "1"); /* the set is empty, and the client may know */
+    expect(f, 1, "1"); /* empty: the set has no cluster */
     ack(f, CLUSTER, "1");
     put(f, CLUSTER, "x", "X1");
     ack(f, CLUSTER, "2");
@@ -285,7 +285,7 @@ static void test_wildcard(void **state)
     expect(f, 5, "5 +y=Y1");
     request(f, (struct ask){CLUSTER, .subscribe = "y"});
     assert_int_equal(f->sent, 6);
-    request(f, (struct ask){CLUSTER, .unsubscribe = "y"}); /* the wildcard still brings it */
+    request(f, (struct ask){CLUSTER, .unsubscribe = "y"}); /* the wildcard still brings y */
     expect(f, 7, "7 +y=Y1");
     request(f, (struct ask){CLUSTER, .subscribe = "x", .unsubscribe = "*"});
     expect(f, 8, "8 +x=X1");
@@ -321,7 +321,7 @@ static void test_nothing_lost_while_mute(void **state)
     assert_int_equal(f->sent, 2);
 }
 
-/* One of a thousand endpoint resources changes: it alone is sent. */
+/* One of a thousand endpoint resources changes: only that resource is sent. */
 static void test_bytes_of_a_change(void **state)
 {
     struct fixture *f = *state;
@@ -355,7 +355,7 @@ static void test_scripted(void **state)
     expect(f, 2, "2 +s=S -r");
     assert_string_equal(f->version, "v9");
     ack(f, ENDPOINTS, "2");
-    expect(f, 3, "3 -s"); /* the set does not have it */
+    expect(f, 3, "3 -s"); /* the set does not have s */
 }
 
 /* A nonce of 0 was never given: such a request answers nothing. */

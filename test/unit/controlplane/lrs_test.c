@@ -14,7 +14,7 @@ typedef Envoy__Service__LoadStats__V3__LoadStatsResponse load_response;
 struct fixture {
     struct kit_server kit;
     struct tc_lrs *lrs;
-    struct tc_buf seen; /* reports in words: "stream[!] node cluster=dropped ..." */
+    struct tc_buf seen; /* reports in words: "stream[!] node cluster=dropped ...", "!": the first of its stream */
     unsigned reports;
 };
 

@@ -103,7 +103,7 @@ static void test_begin_of_each_call(void **state)
         {"0/1s,1/2s", 0, 1 * S},
         {"0/1s,1/2s,0/5s", 1, 2 * S},
         {"0/1s,1/2s,0/5s", 2, NEVER},
-        /* A line: n = 50 t^2, and back. */
+        /* A rising line, n = 50 t^2, and a falling one, n = 100 t - 50 t^2. */
         {"0..100/1s", 0, 0},
         {"0..100/1s", 2, 200 * MS},
         {"0..100/1s", 32, 800 * MS},
@@ -198,8 +198,8 @@ static void test_calls_at_a_time(void **state)
     }
 }
 
-/* Load without --stage is one stage, which may be endless. A stage behind it does not move its end. A plan whose rates
- * are all 0 begins no RPC. */
+/* Load without --stage is one stage, which may be endless. A stage after an endless one does not move the end of the
+ * plan. A plan whose rates are all 0 begins no RPC. */
 static void test_one_endless_stage(void **state)
 {
     struct bench_plan p = {0};

@@ -8,7 +8,7 @@
 
 #define HOSTILE "<script>alert(1)</script>\" onload='x' &lt;\\\n\r\x1b[31m\xff\xc2\x9b"
 
-/* A load of which every text is hostile. */
+/* Makes a load whose texts are hostile, for free_bench. */
 static struct bench *hostile_bench(void)
 {
     struct bench *b = TC_NEW(struct bench);
@@ -184,7 +184,7 @@ static void test_values_below(void **state)
     histogram_fini(&h);
 }
 
-/* A row of the text form has the value that the other forms give for its quantile. */
+/* A row of the histogram's text form has the value that histogram_at gives for its quantile. */
 static void test_rows_agree_with_quantiles(void **state)
 {
     (void)state;

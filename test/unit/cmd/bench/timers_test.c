@@ -1,4 +1,4 @@
-/* The timers of torc bench against a plain search for the earliest, in virtual time. */
+/* The timers of torc bench, against a plain search for the earliest timer. No clock is read. */
 #include "bench/timers.h"
 
 #include "base/random.h"
@@ -6,7 +6,7 @@
 
 enum { TIMERS = 40, STEPS = 20000 };
 
-/* The time of the earliest timer; UINT64_MAX: none is set. */
+/* Returns the time of the earliest timer; UINT64_MAX: none is set. */
 static uint64_t earliest(const struct bench_timer *timers)
 {
     uint64_t least = UINT64_MAX;
