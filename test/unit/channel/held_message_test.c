@@ -3,8 +3,8 @@
  * first. A channel on virtual time, a scripted server in memory (fakes/h2). In a second test the application has not
  * asked for the message when the deadline comes.
  *
- * Several tasks of the serial queue lie between the end of the server's stream and the end of the RPC. The message is
- * resumed before, between or after these tasks. */
+ * Several tasks of the serial queue lie between the end of the server's stream and the end of the RPC. The message may
+ * be resumed before, between or after these tasks. */
 #include <stdio.h>
 #include <string.h>
 

@@ -267,7 +267,7 @@ static void test_explanation_is_json(void **state)
 
 struct watcher {
     struct tc_channel_watch watch;
-    struct tc_buf seen; /* the states so far, by first letter, a failure with its text: "ICT(text)R" */
+    struct tc_buf seen; /* first letters of the states since the last expect_seen: "ICT(text)R" */
     struct watcher *remove, *add;
 };
 

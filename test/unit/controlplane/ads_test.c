@@ -460,8 +460,8 @@ static void expect_refused(struct tc_buf text, const char *reason)
     tc_buf_fini(&text);
 }
 
-/* libyaml would take very long to load these documents. They are rejected where the limit is passed, and the error names
- * the place. */
+/* libyaml would take very long to load these documents. They are rejected where the limit is passed, and the error
+ * names the place. */
 static void test_yaml_that_is_too_deep_is_not_loaded(void **state)
 {
     (void)state;

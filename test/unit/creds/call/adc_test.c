@@ -106,7 +106,7 @@ static void test_order(void **state)
     clean_environment();
     /* Nothing at all: the metadata server, asked when a token is needed. */
     expect_found(true, NULL);
-    /* The well-known file, in both places. Its type is unknown: the error tells which file was read. */
+    /* gcloud's file, in both of its folders. Each file has an unknown type, which the error shows. */
     char *config = tc_asprintf("%s/.config", folder), *gcloud = tc_asprintf("%s/.config/gcloud", folder);
     mkdir(config, 0700);
     mkdir(gcloud, 0700);
@@ -115,13 +115,13 @@ static void test_order(void **state)
     char *sdk = write_file("application_default_credentials.json", "{\"type\":\"sdk\"}");
     setenv("CLOUDSDK_CONFIG", folder, 1);
     expect_found(false, "type \"sdk\"");
-    /* The variable wins; a file that it names and that is not there is an error. */
+    /* GOOGLE_APPLICATION_CREDENTIALS wins over gcloud's file; the file that the variable names must exist. */
     char *named = write_file("named.json", "{\"type\":\"named\"}");
     setenv("GOOGLE_APPLICATION_CREDENTIALS", named, 1);
     expect_found(false, "named.json: type \"named\"");
     unlink(named);
     expect_found(false, "named.json: No such file or directory");
-    /* A name that is not a file of credentials is neither waited for nor read to its end. */
+    /* A FIFO is not opened, and a file that is too large is not read. */
     assert_int_equal(mkfifo(named, 0600), 0);
     expect_found(false, "named.json: it is a FIFO, not a regular file");
     unlink(named);
@@ -134,7 +134,7 @@ static void test_order(void **state)
     assert_null(tc_adc_find(&(struct tc_adc_opts){.credentials_file = sdk}, &why));
     assert_non_null(strstr(why, "type \"sdk\""));
     tc_free(why);
-    /* Empty, neither the option nor the variable names a file. */
+    /* An empty option, or an empty variable, counts as not set. */
     setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nothing/here", 1);
     assert_null(tc_adc_find(&(struct tc_adc_opts){.credentials_file = ""}, &why));
     assert_non_null(strstr(why, "/nothing/here"));
@@ -217,8 +217,7 @@ static void on_answer(struct tc_auth_waiter *w, struct tc_auth_metadata *m, cons
     a->code = m ? TORC_STATUS_OK : error->code;
 }
 
-/* Returns a reference to the metadata of the request, NULL after a failure. *waited: whether the request had to
- * wait. */
+/* Returns a reference to the metadata, or NULL after a failure. *waited: whether the request had to wait. */
 static struct tc_auth_metadata *ask(torc_call_credentials *c, struct tc_loop *loop, const char *url, bool *waited)
 {
     const struct tc_auth_context context = {.service_url = url, .method = "m"};
@@ -250,7 +249,7 @@ static void test_service_account(void **state)
     assert_non_null(seen[0]);
     assert_non_null(seen[1]);
     assert_ptr_not_equal(seen[0], seen[1]);
-    /* One token for each host; from 90 s before the hour is over another is signed, and no RPC waits for it. */
+    /* One token for each host, valid for an hour. In its last 90 s another is signed, and no RPC waits for it. */
     clock.s += 3600 - 91;
     seen[2] = ask(c, loop, orders, &waited);
     assert_false(waited);
@@ -307,8 +306,8 @@ static void test_service_account(void **state)
     tc_loop_free(loop);
 }
 
-/* In each of three rounds, which count from 0, three RPCs share one signature, and the credentials are freed while the
- * signature is made. In round 1 all RPCs give up. */
+/* In each round three RPCs ask, and the test gives up its reference to the credentials. In rounds 0 and 2 all RPCs get
+ * the same token. In round 1 all of them cancel. */
 static void test_signing_is_shared(void **state)
 {
     (void)state;

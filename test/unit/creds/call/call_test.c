@@ -1,4 +1,4 @@
-/* Call credentials: by name, composed, and tokens that are fetched on a thread of their own. */
+/* Call credentials: by name, composed, with tokens that a thread of their own fetches, and with JWTs in files. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "creds/registry.h"
 #include "support/cmocka.h"
 
-/* A source whose fetches wait for the test. */
+/* A source of tokens. A fetch waits until the test allows it, or aborts it. */
 struct source {
     struct tc_token_source base;
     pthread_mutex_t mutex;
@@ -136,8 +136,8 @@ static void turn_until(struct tc_loop *loop, const int *n, int wanted)
         tc_loop_turn(loop, 1000);
 }
 
-/* Asks during the backoff after a failure, which returns the error at once. If this thread stood still the backoff may
- * have ended: then the fetch fails again, and the next backoff is longer. */
+/* Asks during the backoff after a failure: the error comes at once. If this thread was held up, the backoff may have
+ * ended. Then another fetch fails, and a longer backoff begins. */
 static void ask_in_backoff(torc_call_credentials *c, struct tc_loop *loop, struct asker *a)
 {
     while (ask(c, loop, a) == TORC_EAGAIN)
@@ -194,7 +194,7 @@ static void test_one_fetch_at_a_time(void **state)
 #endif
 
 #ifdef FORKS
-/* A fork while the next token is fetched early: the child, which has the token and not the fetch, begins a fetch of its
+/* A fork while the next token is fetched early. The child has the token, but not the fetch, and begins a fetch of its
  * own. */
 static void test_a_fork_during_an_early_fetch(void **state)
 {
@@ -248,7 +248,7 @@ static void test_failure_and_end(void **state)
     torc_call_credentials_unref(c);
     assert_true(freed);
 
-    /* The credentials are freed under a fetch that would hang. */
+    /* The credentials are freed while a fetch hangs: abort ends the fetch. */
     freed = false;
     s = new_source(&freed);
     c = tc_token_creds_new(&s->base, &tc_system_clock);
@@ -371,7 +371,7 @@ static void test_files(void **state)
     turn_until(loop, &a.answers, 1);
     assert_string_equal(a.token, "Bearer e30.eyJleHAiOjk5OTk5OTk5OTl9.c2ln");
     unlink(path);
-    assert_int_equal(ask(c, loop, &a), 0); /* the file is not looked at while the token is valid */
+    assert_int_equal(ask(c, loop, &a), 0); /* the file is not read while the token is valid */
     torc_call_credentials_unref(c);
 
     /* The file was not rewritten in time: an expired token counts as absent, and RPCs fail, also in the backoff. */

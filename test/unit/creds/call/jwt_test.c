@@ -105,7 +105,7 @@ static void test_file_content(void **state)
     assert_null(out.metadata);
     assert_int_equal(out.error.code, TORC_STATUS_UNAUTHENTICATED);
     assert_non_null(strstr(tc_status_text(&out.error), "/f"));
-    /* A secret stays out of messages. */
+    /* The token stays out of messages. */
     assert_null(strstr(tc_status_text(&out.error), token));
     tc_status_fini(&out.error);
     tc_free(text);
@@ -175,7 +175,7 @@ static void test_sign(void **state)
     assert_int_equal(tc_jwt_expiry(tc_buf_slice(&out), &exp, &why), 0);
     assert_int_equal(exp, 1700003600);
 
-    /* The signature, by OpenSSL's verification. */
+    /* OpenSSL verifies the signature. */
     const char *dot = strrchr(token, '.');
     struct tc_buf text = {0}, signature = {0};
     tc_buf_append_str(&text, dot + 1);

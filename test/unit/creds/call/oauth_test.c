@@ -125,7 +125,7 @@ static void on_answer(struct tc_auth_waiter *w, struct tc_auth_metadata *m, cons
     assert_non_null(strstr(tc_status_text(error), "timed out after"));
 }
 
-/* A server that takes the connection and the request and says nothing: a socket that only listens is enough. */
+/* A server that takes the connection and the request and never answers: a socket that only listens is enough. */
 static void test_endpoint_that_hangs(void **state)
 {
     (void)state;
@@ -146,7 +146,7 @@ static void test_endpoint_that_hangs(void **state)
     assert_int_equal(c->ops->get(c, loop, &context, &a.waiter, &m, &error), TORC_EAGAIN);
     while (!a.answered)
         tc_loop_turn(loop, 1000);
-    /* In backoff, unless this thread stood still: then the fetch fails again. */
+    /* In the backoff get fails at once. If this thread was held up, the backoff may be over: another fetch fails. */
     while ((rc = c->ops->get(c, loop, &context, &a.waiter, &m, &error)) == TORC_EAGAIN)
         for (a.answered = false; !a.answered;)
             tc_loop_turn(loop, 1000);
@@ -154,7 +154,7 @@ static void test_endpoint_that_hangs(void **state)
     assert_int_equal(error.code, TORC_STATUS_UNAVAILABLE);
     tc_status_fini(&error);
     torc_call_credentials_unref(c);
-    /* The credentials are freed while the endpoint hangs: nobody waits for the end of the fetch's time. */
+    /* The credentials are freed while the endpoint hangs: that does not wait for the fetch's time limit. */
     c = tc_metadata_server_creds(host, TC_TOKEN_FETCH_MS);
     uint64_t begin = tc_system_clock.monotonic_ns(NULL);
     assert_int_equal(c->ops->get(c, loop, &context, &a.waiter, &m, &error), TORC_EAGAIN);

@@ -121,7 +121,7 @@ static void test_outage_hurts_only_those_without(void **state)
     /* In backoff, with a token that is valid. */
     for (int i = 0; i < 3; i++)
         expect(f, TC_TOKEN_USE, false);
-    advance(f, 2); /* past the first delay, of 1 s and 20 % */
+    advance(f, 2); /* past the first delay, of 1 s and up to 20 % more */
     expect(f, TC_TOKEN_USE, true);
     store_failure(f, TORC_STATUS_UNAVAILABLE, "down again");
     advance(f, 47);
@@ -136,7 +136,7 @@ static void test_outage_hurts_only_those_without(void **state)
     expect(f, TC_TOKEN_WAIT, true);
     store(f, "two", 3600);
     expect(f, TC_TOKEN_USE, false);
-    /* The backoff begins from its start after a success. */
+    /* After a success the backoff begins again with the first delay. */
     advance(f, 3600);
     expect(f, TC_TOKEN_WAIT, true);
     store_failure(f, TORC_STATUS_UNAVAILABLE, "down");
