@@ -397,9 +397,9 @@ static void test_every_scene(void **state)
 
 /* --- messages that the application has not asked for --- */
 
-/* The server's message comes, then its end (unless `ends` is 0), then the deadline; then the application asks for the
- * message. If the server's end came before the deadline, the RPC keeps that outcome, unless an interceptor holds the
- * message. Without the server's end the RPC gets DEADLINE_EXCEEDED. */
+/* The server's message comes, and its end unless `ends` is 0; then the deadline. Without the server's end the RPC gets
+ * DEADLINE_EXCEEDED. Otherwise the application asks for the message after the deadline, and the RPC keeps the server's
+ * outcome, unless an interceptor holds the message. */
 static void test_a_deadline_after_the_end(void **state)
 {
     (void)state;
