@@ -62,8 +62,8 @@ static void assert_never_asked_for(struct kit_mesh *k, const char *name)
     tc_free(requests);
 }
 
-/* Waits until the control plane has no connection, at most 20 s. A71: the connection is closed; other idle connections
- * are kept for 30 s. */
+/* Waits at most 20 s until the control plane has no connection. The client closes a fallback server's connection when
+ * the first server serves again (A71). A connection that is only idle would stay for 30 s. */
 static void wait_closed(struct kit_mesh *k)
 {
     uint64_t until = tc_system_clock.monotonic_ns(NULL) + 20 * TC_NS_PER_S;

@@ -1,9 +1,10 @@
 /* The oracle's ring, in plain steps:
  *
- * An endpoint's weight is the product of the shares of its locality and of itself there, each in UQ1.31 (A113);
- * localities without endpoints count. The ring has as many entries as make the lightest endpoint's whole (min_ring_size
- * 1024, the local cap 4096). Each endpoint gets entries until the running sum of the shares before and with it is
- * reached. An entry's hash is XXH64 of "ADDRESS_N". */
+ * An endpoint's weight (A113) is the locality's part of its priority's weights, times the endpoint's part of the
+ * locality's weights, both in UQ1.31. Localities without endpoints count in their priority's weights. The size of the
+ * ring is the smallest one of at least min_ring_size (1024) that gives the lightest endpoint a whole number of entries;
+ * the cap is 4096. An endpoint's entries end where the running sum of the endpoints' parts, times the size, is. An
+ * entry's hash is XXH64 of "ADDRESS_N". */
 #include "sim/ring_model.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* priority (A56, A115): serves from the first of an ordered list of children that works or may.
+/* priority (A56, A115): an ordered list of children. Serves from the first child that works, or that may soon work.
  *
  * The facts are the config, the last update, and for each child its last report, its failover timer and its retention.
  * The choice follows from these in priority_reconcile(), which is idempotent. It is the last step of an update, of
@@ -8,7 +8,7 @@
  *                policy serves from the first candidate, which it makes if need be. Without a candidate it serves from
  *                the first priority that is CONNECTING, or else from the last.
  *   used         The priorities from this index on are deactivated: each ends when its retention is over, unless the
- *                policy needs it before. Whole ranges are deactivated and reactivated together.
+ *                policy needs it before. A whole range is deactivated at a time, and reactivated from its upper end.
  *
  * A report that makes no child costs O(log n) on average for n priorities: it does not look at the hundreds of
  * priorities above that failed before. Updates walk all priorities.

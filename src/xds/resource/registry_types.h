@@ -23,8 +23,8 @@ struct tc_resource_limits {
     size_t lb_depth;              /* 16 nested LB policies (A52) */
     size_t aggregate_children;    /* 1024 in a resource */
     size_t decode_bytes;          /* 48 MiB for the messages of a resource while it is decoded */
-    size_t regexes_bytes;         /* 16 MiB of compiled regexes in a response, and of what reading them costs */
-    struct tc_regex_limits regex; /* 8 KiB, 8 MiB */
+    size_t regexes_bytes;         /* 16 MiB for compiled regexes in a response, tc_regex_reading_cost included */
+    struct tc_regex_limits regex; /* 8 KiB for a pattern, 8 MiB for what it is compiled to */
 };
 
 struct tc_xds_registries {
