@@ -1,9 +1,11 @@
-/* The rules of a settled world, which nothing has disturbed for ORACLE_SETTLED_MS: the second half of the list in
- * oracle.c.
+/* The rules of a settled world that are judged when a call ends (oracle_judge_settled), and the rule `waiting`
+ * (oracle_judge_waiting). The second half of the list in oracle.c describes them. Shares are in oracle_shares.c; the
+ * rest of that half is in oracle.c (member, refused, quiet, fallback) or concerns what backends see, also there.
  *
- * A call that succeeds is judged by where it went: its session, its group, the ring. A call that fails must have been
- * asked to, or a circuit breaker, a sick backend, its deadline or the mesh itself explains it, with the layer that goes
- * with the reason. */
+ * A call that succeeds is judged by its endpoint: the session's, one of the right group, not ejected, the one that the
+ * ring or table names; and by its cookie. For a call that fails there must be an explanation, and its layer must fit:
+ * the backend was asked to fail it or is sick, a circuit breaker, the fault filter, a drop, an ejection, a deadline, or
+ * nothing can be reached. */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +21,7 @@ typedef unsigned long long ull;
 
 /* --- calls that succeed --- */
 
-/* Returns how many calls but this one of the same channel may have been at the host during this one. */
+/* Returns how many other calls of the channel may have been at the host while call `id` ran. */
 static unsigned calls_beside(uint64_t id, const struct tracked *t, int host)
 {
     unsigned n = 0;
@@ -33,7 +35,7 @@ static unsigned calls_beside(uint64_t id, const struct tracked *t, int host)
     return n;
 }
 
-/* A host may always have two calls: with bounded loads a third one may go on. */
+/* With bounded loads a host may always have two calls; a third call may go to another host. */
 static void judge_key(uint64_t id, const struct tracked *t, int host, const struct group *group)
 {
     bool reachable[SIM_HOSTS], table = group->cluster->policy == SIM_MAGLEV;
@@ -56,7 +58,8 @@ static void judge_key(uint64_t id, const struct tracked *t, int host, const stru
                       t->call.key, host, expected);
 }
 
-/* A LOGICAL_DNS cluster is one endpoint with all addresses of the name (A61), and so are its cookies. */
+/* Returns whether a cookie may name several hosts: a LOGICAL_DNS cluster is one endpoint with all addresses of its name
+ * (A61). */
 static bool names_more_addresses(const struct sim_service *service)
 {
     const struct sim_cluster *c = &oracle.mesh.clusters[service->cluster];
@@ -66,9 +69,9 @@ static bool names_more_addresses(const struct sim_service *service)
     return any;
 }
 
-/* Returns whether the session's cookie names an endpoint of the cluster. *must: the call must go there, since the
- * endpoint can be reached and is not ejected. Below an aggregate cluster the priorities choose the leaf cluster first
- * (A75), so there the call only may. */
+/* Returns whether the session's cookie names an endpoint of the service's cluster. *must: the call must go there, since
+ * the endpoint can be reached and no endpoint of its group may be ejected. Below an aggregate cluster the priorities
+ * choose the leaf cluster first (A75), so *must is false there. */
 static bool session_counts(const struct tracked *t, const struct group *groups, size_t n, bool *must)
 {
     const struct sim_service *service = &oracle.mesh.services[t->call.service];
@@ -85,7 +88,7 @@ static bool session_counts(const struct tracked *t, const struct group *groups, 
     return false;
 }
 
-/* A55: the response tells the endpoint that served, unless the request's cookie named it. */
+/* A55: the response's cookie names the endpoint that served, unless the request's cookie did. */
 static void judge_cookie(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, int host, bool counts)
 {
     const struct sim_service *service = &oracle.mesh.services[t->call.service];
@@ -98,9 +101,9 @@ static void judge_cookie(uint64_t id, const struct tracked *t, const struct orac
                       host, service->cluster, r->session, r->session_cluster);
 }
 
-/* A50: an endpoint whose calls failed, all of them, gets none until its ejection is over. Returns true if this call
- * went to one. A pick_first that is not an endpoint's own does not look at ejections (A61); a name's addresses are one
- * endpoint. */
+/* A50: an endpoint whose calls all failed gets none until its ejection is over. Returns true, with a violation, if this
+ * call went to such an endpoint. Not judged: a pick_first that is not an endpoint's child, which ignores ejections
+ * (A61), and names, whose addresses are one endpoint. */
 static bool judge_ejected(uint64_t id, const struct tracked *t, int host, const struct group *group)
 {
     bool any = false;
@@ -165,7 +168,7 @@ static bool any_unsure(const struct group *groups, size_t n)
 /* Returns how long a call may wait for a stream on its connection, while other calls of its runtime are served. */
 static int64_t stream_wait_ms(const struct tracked *t)
 {
-    const unsigned longest_ms = 900; /* that a backend takes, and the network */
+    const unsigned longest_ms = 900; /* that a backend and the network take for a call */
     unsigned n = 0;
     for (size_t i = 0; i < oracle.n_calls; i++) {
         const struct tracked *other = &oracle.calls[i];
@@ -174,10 +177,13 @@ static int64_t stream_wait_ms(const struct tracked *t)
     return (int64_t)(n / oracle.mesh.max_streams) * longest_ms;
 }
 
-/* How long a call may wait for its endpoint: the failover timer of each group before, for each group that may serve a
- * connection to each silent endpoint and, if any may be ejected, the longest ejection, and for each try a connection to
- * the silent endpoint of its session; a call that a backend refused has one try more (A6). Without a session or such an
- * ejection, a key that was answered since the last disturbance, before the call, waits for nobody. */
+/* Returns how long a call may take: FAST_MS, the wait for a stream, and the pushback of each try. In addition
+ *   - the failover timer of each group before `last`
+ *   - for each group up to `last` that has a reachable endpoint: the connect timeout of each silent endpoint and, if an
+ *     endpoint may be ejected, the longest ejection
+ *   - for each try, the connect timeout of the session's endpoint, if that is silent.
+ * Each refusal counts as one more try (A6). A call whose key was answered before it, since the last disturbance, gets
+ * no additional time, if it has no session and no endpoint may be ejected. */
 static int64_t time_enough_ms(const struct tracked *t, const struct group *groups, size_t last)
 {
     const struct oracle_call *c = &t->call;
@@ -197,7 +203,7 @@ static int64_t time_enough_ms(const struct tracked *t, const struct group *group
     return enough_ms;
 }
 
-/* Returns how many calls but this one may be under way, at this moment, in a cluster. */
+/* Returns how many calls other than `id` may be under way in the cluster now. */
 static unsigned calls_under_way(uint64_t id, unsigned cluster, uint64_t now_ms)
 {
     unsigned n = 0;
@@ -212,7 +218,7 @@ static unsigned calls_under_way(uint64_t id, unsigned cluster, uint64_t now_ms)
     return n;
 }
 
-/* Returns true if it was a circuit breaker. */
+/* Returns true if a circuit breaker dropped the call. */
 static bool judge_breaker(uint64_t id, const struct oracle_outcome *r, uint64_t now_ms)
 {
     unsigned cluster, limit;
@@ -248,7 +254,8 @@ static bool judge_injected(uint64_t id, const struct tracked *t, const struct or
     return true;
 }
 
-/* Every endpoint that can be reached may be ejected, or is in a group that may be passed over: then a pick may fail. */
+/* Returns whether a pick may fail: every reachable endpoint may be ejected, or is in one of several groups, which may
+ * be passed over. */
 static bool picks_may_fail(const struct group *groups, size_t n)
 {
     for (size_t g = 0; g < n; g++)
@@ -257,16 +264,16 @@ static bool picks_may_fail(const struct group *groups, size_t n)
     return true;
 }
 
-/* A6: what a server did not look at is sent again by itself once; the next time is one of the tries. A GOAWAY may have
- * been the first time, or both. */
+/* Returns whether servers may have refused the call twice, with RST_STREAM or GOAWAY. A6: the client sends a refused
+ * call again by itself once; the second refusal counts as a try. */
 static bool refused_twice(const struct tracked *t)
 {
     return t->call.refusals + oracle_goaways(t) > 1;
 }
 
-/* A44: a call that fails because its backends are sick has been tried as often as the route allows. By A6 a pick that
- * fails "will be handled by the configured retry policy", that is, it is one of the tries, and no backend sees it. A
- * call that waits for ready has no such picks. */
+/* A44: a call that fails because its backends are sick has been tried as often as the route allows, unless a pushback
+ * stopped it. By A6 a pick that fails "will be handled by the configured retry policy": it is one of the tries, which
+ * no backend sees (`unseen`: such picks are possible). The picks of a call that waits for ready do not fail. */
 static void judge_tries(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, bool sick, bool unseen)
 {
     bool any_sick = false;
@@ -285,8 +292,8 @@ static void judge_tries(uint64_t id, const struct tracked *t, const struct oracl
                       r->message);
 }
 
-/* A88: what a policy says when it fails calls has the resolution note: what is wrong with the cluster's resources or
- * its name, and the node of xDS clients. */
+/* A88: the text of a policy's failure has the resolution note. Judged here: the note has the node ID, unless the
+ * channel has no xDS client, and the name of the last group, if that is a name that nobody knows. */
 static void judge_note(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, const struct group *last)
 {
     char name[16] = "";
@@ -298,10 +305,10 @@ static void judge_note(uint64_t id, const struct tracked *t, const struct oracle
                       r->message);
 }
 
-/* A61, A62: a policy that has failed stays in TRANSIENT_FAILURE until it is READY, while its endpoints connect. So the
- * first call may wait for attempts to connect, and the next ones for their retries alone; a call of a session waits for
- * its endpoint while that connects (A55). An endpoint that refuses fails at once, also a policy that comes in its
- * backoff, which hears of the last attempt (subchannel.md). */
+/* A61, A62: a policy that has failed stays in TRANSIENT_FAILURE until it is READY, even while its endpoints connect. So
+ * only calls that began before the channel's first failure may wait for attempts to connect, and only if an endpoint is
+ * silent: an endpoint that refuses fails calls at once. A new policy hears of the last attempt of a connection in its
+ * backoff (docs/internals/subchannel.md). A session's call waits while its endpoint connects (A55). */
 static void judge_speed(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, size_t silent)
 {
     uint64_t *first_ms = &oracle.doomed_ms[t->call.runtime][t->call.service];
@@ -316,10 +323,10 @@ static void judge_speed(uint64_t id, const struct tracked *t, const struct oracl
                       (ull)(t->ended_ms - t->began_ms), r->message);
 }
 
-/* Nothing can be reached. When every group has failed the last one answers (A56): with the error of a connection, or,
- * if it has no endpoint, with that of its policy. The failed look-up of a LOGICAL_DNS cluster comes down as a
- * resolution note (A74: "endpoints will be null and resolution_note will be set"), so that failure is the policy's too.
- * A plain channel that never had a result of its resolver fails with the resolver's own error. */
+/* Judges a call when nothing can be reached. The last group answers once every group has failed (A56): with the error
+ * of a connection or, if it has no endpoint, with its policy's own error. The failed look-up of a LOGICAL_DNS cluster
+ * comes down as a resolution note (A74: "endpoints will be null and resolution_note will be set"), so it is the
+ * policy's error as well. A plain DNS channel that never had a result fails with the resolver's error. */
 static void judge_doomed(uint64_t id, const struct tracked *t, const struct oracle_outcome *r,
                          const struct group *groups, size_t n)
 {
@@ -327,7 +334,7 @@ static void judge_doomed(uint64_t id, const struct tracked *t, const struct orac
     size_t silent = 0;
     for (size_t g = 0; g < n; g++)
         silent += groups[g].silent;
-    bool hedged = oracle.mesh.services[t->call.service].hedged; /* a channel of the resolver's own */
+    bool hedged = oracle.mesh.services[t->call.service].hedged; /* a plain DNS channel */
     judge_speed(id, t, r, silent);
     int expected = last->members > 0 ? TORC_LAYER_CONNECT : hedged ? TORC_LAYER_RESOLVER : TORC_LAYER_LB;
     if (last->cluster->dns && last->members == 0)
@@ -343,7 +350,7 @@ static void judge_doomed(uint64_t id, const struct tracked *t, const struct orac
                       (ull)id, torc_status_code_name(r->code), r->message);
 }
 
-/* A call that an endpoint failed went there, too. That of a session may. */
+/* Judges where a call went that its backend failed. A session's call may go to an ejected endpoint. */
 static void judge_ejected_failure(uint64_t id, const struct tracked *t, const struct oracle_outcome *r,
                                   const struct group *groups, size_t n)
 {
@@ -358,7 +365,7 @@ static void judge_ejected_failure(uint64_t id, const struct tracked *t, const st
         judge_ejected(id, t, host, &groups[serving]);
 }
 
-/* Every endpoint that can be reached may be ejected: then the policies fail calls. */
+/* Returns whether the policies may have failed the call because every reachable endpoint is ejected. */
 static bool ejection_explains(const struct oracle_outcome *r, const struct group *groups, size_t n)
 {
     bool unsure = false, sure = false;
@@ -400,8 +407,9 @@ static void judge_failure(uint64_t id, const struct tracked *t, const struct ora
                   torc_status_code_name(r->code), r->message);
 }
 
-/* A call that began at whatever time ends when the world has been left alone for as long as a new call may take, unless
- * its route may have changed: it has the cluster that it began with. */
+/* Judges a call that has not ended. Its time is what a call may take (time_enough_ms) and ORACLE_SETTLED_MS, from its
+ * begin or the last disturbance on. Not judged: a call whose route may have changed since it began, because a call
+ * keeps the cluster that it began with. */
 static void judge_waiting(uint64_t id, const struct tracked *t, uint64_t now_ms)
 {
     struct group groups[MAX_GROUPS];
@@ -425,9 +433,9 @@ void oracle_judge_waiting(uint64_t now_ms)
             judge_waiting(i, &oracle.calls[i], now_ms);
 }
 
-/* A6: while no attempt has answered, one more begins after each delay, unless a backend's pushback says otherwise.
- * Attempts of the result count: on a network that is busy an attempt may be cancelled before its backend sees it. One
- * that waits for a stream does not count yet. */
+/* A6: while no attempt has answered, one more begins after each delay, unless a backend's pushback says otherwise. The
+ * number in the result is judged: on a busy network an attempt may be cancelled before its backend sees it. That number
+ * lacks attempts that wait for a stream, so meshes with few streams are not judged. */
 static void judge_hedging(uint64_t id, const struct tracked *t, const struct oracle_outcome *r)
 {
     const struct sim_service *s = &oracle.mesh.services[t->call.service];
@@ -440,8 +448,8 @@ static void judge_hedging(uint64_t id, const struct tracked *t, const struct ora
                       t->call.delay_ms, (ull)id, r->attempts, s->retries + 1);
 }
 
-/* The last word on the service's route was that there is none: its listener is gone and counts as such (A88 with
- * fail_on_data_errors), or no virtual host matches (A74). */
+/* Judges a call while the service has no route: its listener was removed and that is a data error (A88 with
+ * fail_on_data_errors), has been bad since the start, or has no virtual host that matches (A74). */
 static void judge_unrouted(uint64_t id, const struct tracked *t, const struct oracle_outcome *r)
 {
     bool waits = t->call.wait_for_ready && r->code == TORC_STATUS_DEADLINE_EXCEEDED;

@@ -1,13 +1,13 @@
-/* Shares, counted over a run. A share is a fault if it is off by more than six standard deviations and a slack: three
- * calls, and where weights are summed, the heaviest weight besides.
+/* Shares, counted over a run. A share is a violation if it is off by more than six standard deviations and a slack:
+ * three calls or, where weights are summed, the heaviest weight.
  *
  * Localities: of the calls that the localities of a priority may serve, each locality gets as many as its weight says
  * (A52's xds_wrr_locality), but for chance. Counts are summed over all clusters by the locality's place in its cluster:
  * one share for all first localities, one for all second ones, and so on.
  *
  * Weights: of the calls that went to a locality which weighted_round_robin balances, each endpoint gets as many as its
- * reports say (A58), when all have reported for longer than the blackout period. The sum of the weights of the
- * endpoints that calls went to is compared.
+ * reports say (A58), once all reachable ones have reported for longer than the blackout period. The sum of the weights
+ * of the endpoints that calls went to is compared.
  *
  * Chances: the fault filter and drops fail as many calls as their percentages say. */
 #include <math.h>
@@ -37,7 +37,7 @@ static bool locality_has(const struct sim_locality *l, int host)
     return any;
 }
 
-/* Returns the weight of a locality that can serve the group, else 0. */
+/* Returns the locality's weight if it is of the group's priority and has a reachable endpoint, else 0. */
 static unsigned locality_weight(const struct sim_locality *l, const struct group *group)
 {
     bool any = false;
@@ -57,7 +57,7 @@ void oracle_count_chosen(enum oracle_chance which)
     chances[which].got++;
 }
 
-/* A session's endpoint is not the choice of the policy, which hears nothing of its load. */
+/* A session's call is not counted: its pick bypasses the policy, which gets no report from it. */
 void oracle_count_report(const struct tracked *t, int host, uint64_t now_ms)
 {
     struct reported *r = &oracle.reported[t->call.runtime][t->call.service][host];
@@ -68,7 +68,7 @@ void oracle_count_report(const struct tracked *t, int host, uint64_t now_ms)
     r->last_ms = now_ms;
 }
 
-/* Returns whether reports of the host weigh it for a call. */
+/* Returns whether the host had a weight from its reports when the call began. */
 static bool is_weighed(const struct tracked *t, unsigned host)
 {
     const struct reported *r = &oracle.reported[t->call.runtime][t->call.service][host];

@@ -18,13 +18,13 @@ typedef Envoy__Service__Status__V3__ClientConfig__GenericXdsConfig shown_resourc
 void sim_show_loads(void)
 {
     struct servers_loads l = servers_loads();
-    /* A control plane does not hear that a connection is half-open, and the reports that were sent on it are lost:
-     * nothing in LRS confirms a report. Calls on half-open connections of backends end for the client, and count. */
+    /* Reports that a client sends on a half-open connection are lost, since LRS has no acknowledgement. Half-open
+     * connections to backends lose nothing: their calls end for the client, and count. */
     bool whole = l.whole && tc_host_silenced(SIM_CONTROL_PLANE) == 0 && tc_host_silenced(SIM_FALLBACK) == 0;
     oracle_loads(&(struct oracle_loads){l.issued, l.succeeded, l.failed, l.dropped, whole});
 }
 
-/* Returns the resource's entry among those of one xDS client; NULL: it has none. */
+/* Returns the resource's entry among those of one xDS client; NULL if there is none. */
 static const shown_resource *shown_find(const Envoy__Service__Status__V3__ClientConfig *config, const char *name)
 {
     for (size_t i = 0; i < config->n_generic_xds_configs; i++)
@@ -73,7 +73,7 @@ static void show_service(const struct sim_client *c, const Envoy__Service__Statu
     }
 }
 
-/* The scope is a list of targets, divided by spaces. */
+/* Returns whether the scope, a list of targets with a space between them, has the target. */
 static bool scope_has(const char *scope, const char *target)
 {
     const char *at = strstr(scope, target);

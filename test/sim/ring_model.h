@@ -5,8 +5,8 @@
 
 #include "sim/mesh.h"
 
-/* Returns the host that the ring of this priority of the cluster gives to the header value, when those hosts can be
- * reached: the first one from the key's place on. -1: none can be reached. */
+/* Looks the header value up on the ring of this priority of the cluster. Returns the first reachable host from the
+ * value's hash on; -1 if no host of the ring can be reached. */
 int ring_model_host(const struct sim_cluster *cluster, unsigned priority, const char *value,
                     const bool reachable[SIM_HOSTS]);
 

@@ -1,14 +1,15 @@
 /* Scenes: steps in an order that chance finds rarely, each around a timer or a state that must be remembered.
  *
- *   route      a service's route goes, comes back and goes again: the second time is news, too
- *   blink      endpoints go and come back within the backoff of one that refuses
+ *   route      a service's route goes and comes back, once or a few times: each change is news
+ *   blink      a cluster's endpoints are replaced and come back in less than a second, while one of them refuses
  *   ejection   an endpoint fails again as soon as its ejection is over (A50's multiplier)
  *   failover   the first priority fails, and the next one changes while it is in use; perhaps the first one comes back,
  *              and has to connect again
- *   move       a name moves while its connections end, soon after the look-up before; perhaps it had failed before
+ *   move       a name gets other addresses, and its connections end within the minimum interval between look-ups;
+ *              perhaps look-ups of the name had failed before
  *   weights    calls to endpoints that have reported their load for long enough to be weighed (A58)
  *
- * A scene that does not fit the mesh is left out, and the next one takes its place. */
+ * Where a scene does not fit the mesh, the next one is tried; if none fits, nothing happens. */
 #include "base/common.h"
 #include "sim/oracle.h"
 #include "sim/trace.h"
@@ -21,7 +22,7 @@ static unsigned below(struct tc_rng *rng, unsigned n)
     return (unsigned)tc_rng_below(rng, n);
 }
 
-/* A change that no client can hear of disturbs until it is heard. */
+/* Lets time pass, then tells the oracle what disturbed the world meanwhile. */
 static void wait_ms(const struct sim_client *c, uint64_t ms)
 {
     sim_pass_ms(ms);
@@ -55,7 +56,8 @@ static void route_turn(struct sim_client *c, unsigned service, bool gone)
         sim_change_served(c, SIM_LISTENER, service);
 }
 
-/* The control plane fails while clients know that the route's listener is absent: nothing is missing (A71). */
+/* The control plane fails while a service has no route. Clients know that its listener is absent, or have one that
+ * routes nothing: they lack no resource, so they do not fall back (A71). */
 static void route_outage(struct sim_client *c, struct tc_rng *rng)
 {
     sim_count(SIM_COUNT_SCENES_ABSENT);
@@ -131,7 +133,8 @@ static unsigned locality_up(const struct sim_locality *l)
     return up;
 }
 
-/* Returns whether each call of the service goes to one endpoint alone, which may be ejected. */
+/* Returns whether calls of the service are tried once, at endpoints that may be ejected, of which the first locality
+ * has one that is up. */
 static bool ejects(const struct sim_client *c, unsigned service)
 {
     const struct sim_service *s = &c->mesh.services[service];
@@ -142,7 +145,7 @@ static bool ejects(const struct sim_client *c, unsigned service)
 
 static bool scene_ejection(struct sim_client *c, struct tc_rng *rng)
 {
-    unsigned service = below(rng, (unsigned)c->mesh.n_services), rounds = 50; /* until the second ejection is over */
+    unsigned service = below(rng, (unsigned)c->mesh.n_services), rounds = 50; /* about 75 s: two ejections */
     for (unsigned i = 0; i < c->mesh.n_services && !ejects(c, service); i++)
         service = (service + 1) % (unsigned)c->mesh.n_services;
     if (!ejects(c, service) || !sim_feature_on(c, SIM_FEATURE_SICK))
@@ -168,7 +171,8 @@ static bool scene_ejection(struct sim_client *c, struct tc_rng *rng)
 
 /* --- failover --- */
 
-/* A priority that has recovered gets the time to connect again (A56): no call goes to the next one meanwhile. */
+/* The endpoints of the first priority send GOAWAY after it has recovered. The priority gets the time to connect again
+ * (A56): no call goes to the next one meanwhile. */
 static void first_priority_connects_again(struct sim_client *c, struct tc_rng *rng, unsigned service,
                                           const struct sim_cluster *cluster)
 {
@@ -224,7 +228,8 @@ static bool scene_failover(struct sim_client *c, struct tc_rng *rng)
 
 /* --- move --- */
 
-/* Returns whether every channel that uses the name has connections to its hosts after a call. */
+/* Returns whether some service uses the cluster's name, and after a call each channel that does has connections to the
+ * name's hosts. */
 static bool name_is_in_use(const struct sim_client *c, unsigned cluster)
 {
     const struct sim_cluster *of = &c->mesh.clusters[cluster];
@@ -244,7 +249,8 @@ static bool name_is_in_use(const struct sim_client *c, unsigned cluster)
     return any && alone;
 }
 
-/* Every channel of the name makes calls, then all of the name's hosts send GOAWAY. */
+/* Every channel that uses the name makes calls, then all hosts send GOAWAY: judges that the name is looked up. `hosts`
+ * has the addresses that the name had when clients connected. */
 static void use_and_goaway(struct sim_client *c, struct tc_rng *rng, unsigned cluster, const struct sim_cluster *hosts)
 {
     for (unsigned s = 0; s < c->mesh.n_services; s++)
@@ -260,7 +266,8 @@ static void use_and_goaway(struct sim_client *c, struct tc_rng *rng, unsigned cl
         oracle_judge_look_up(cluster, tc_world_now_ms());
 }
 
-/* The first GOAWAY asks for a look-up, so that the second one asks again within the minimum interval between them. */
+/* The GOAWAYs before the move cause a look-up, so that those after it ask for one within the minimum interval between
+ * look-ups. */
 static bool scene_move(struct sim_client *c, struct tc_rng *rng)
 {
     unsigned cluster = below(rng, SIM_CLUSTERS);
@@ -291,7 +298,7 @@ static bool scene_move(struct sim_client *c, struct tc_rng *rng)
 
 /* --- weights --- */
 
-/* Returns whether reports of load weigh the endpoints of the service's cluster. */
+/* Returns whether the endpoints of the service's cluster have weights from reports of load. */
 static bool weighs(const struct sim_client *c, unsigned service)
 {
     const struct sim_cluster *cluster = &c->mesh.clusters[c->mesh.services[service].cluster];

@@ -1,9 +1,8 @@
 /* Searching and shortening.
  *
- * A seed runs in a child process: a run leaves its counts and its trace to the process, and a crash is a finding too. A
- * child leaves its finding in a slot of shared memory. Shortening tries, in this order: fewer steps at the end, steps
- * left out (halves, quarters, ..., single ones), features turned off; a shorter run counts when it breaks the same
- * rule. */
+ * A seed runs in a child process, since trace and counts are of the process, and a crash is a finding too. A child
+ * leaves its finding in a slot of shared memory. Shortening tries, in this order: fewer steps at the end, steps left
+ * out (halves, quarters, ..., single ones), features turned off. It keeps a shorter run that breaks the same rule. */
 #include "sim/search.h"
 
 #include <stdio.h>
@@ -48,7 +47,7 @@ static void slot_run(struct slot *slot, const struct sim_run *run)
         slot->pid = child;
         return;
     }
-    /* Of processor time: a run that hangs turns its loop, and a seed takes a second at most, also under a sanitizer. */
+    /* A limit of processor time is enough: a run that hangs goes on turning its loops. */
     setrlimit(RLIMIT_CPU, &(struct rlimit){SEED_SECONDS, SEED_SECONDS});
     sim_trace_begin(SIM_TRACE_NONE);
     sim_coverage_count_in(&slot->coverage);
@@ -61,7 +60,7 @@ static void slot_run(struct slot *slot, const struct sim_run *run)
     exit(0); /* leaks are looked for at exit */
 }
 
-/* Waits for a child. Returns its slot; NULL: there is no child. */
+/* Waits until a child ends. Returns its slot, or NULL if there is no child. */
 static struct slot *slot_wait(unsigned jobs)
 {
     int status;
@@ -195,13 +194,13 @@ static double clock_seconds(void)
     return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* The runs of a search, one after another: numbers of seeds, the entries of a corpus, or with `guided` first these and
- * then what sim_corpus_choose says. */
+/* The runs of a search, one after another: seeds from search->from on; with a corpus its entries instead; with `guided`
+ * first the entries, then what sim_corpus_choose says. */
 struct source {
     const struct sim_search *search;
     struct sim_corpus corpus;
     struct tc_rng rng;
-    uint64_t begun, end; /* how many runs, at most */
+    uint64_t begun, end; /* how many runs have begun, and how many may */
 };
 
 static void source_begin(struct source *s, const struct sim_search *search)
@@ -228,7 +227,7 @@ static void source_start_next(struct source *s, struct slot *slot)
     slot_run(slot, &run);
 }
 
-/* Takes a run into the corpus, if it has reached what no run before it did. */
+/* With `guided`, takes a run into the corpus if it has reached what no run before it did. */
 static void source_take(struct source *s, struct slot *slot)
 {
     struct sim_entry entry = {.seed = slot->seed, .without = slot->without};

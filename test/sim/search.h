@@ -6,19 +6,19 @@
 
 struct sim_search {
     struct sim_run run;   /* steps and features; the seed is set for each */
-    uint64_t from, count; /* count 0: until `seconds` are over */
+    uint64_t from, count; /* the first seed, and how many; count 0: until `seconds` are over */
     unsigned seconds;     /* 0: no limit */
-    unsigned jobs; /* processes at a time, 1 to 64; with several, the first failure is that of the first to end */
-    bool shortening;
+    unsigned jobs;      /* processes at a time, 1 to 64; with several, the first failure is that of the first to end */
+    bool shortening;    /* shorten the run that failed */
     bool digests;       /* print the digest of each seed */
-    bool report;        /* name what occurred too rarely; it fails the search */
+    bool report;        /* mark the rows of the table that occurred too rarely; such a row fails the search */
     const char *corpus; /* a file of runs (corpus.h), which are performed instead of seeds; NULL: none */
-    bool guided;        /* goes on with runs near those, and writes the file: the program must count coverage */
+    bool guided; /* with a corpus: go on with runs near its entries, then write the file. Needs counting of coverage */
 };
 
-/* Prints the table of counts, or the shortened run of the first seed that failed. Returns the exit status: 0, 1 if a
- * seed failed or, with `report`, something occurred too rarely, and 2 if the system has no memory. The program exits
- * with 2 if fork fails. */
+/* Prints the table of counts or, if a seed failed, the command that replays its run. Returns the exit status: 0; 1 if a
+ * seed failed or, with `report`, something occurred too rarely; 2 if there is no memory for the slots. Ends the program
+ * with 2 if fork fails, or the corpus is malformed or cannot be written. */
 int sim_search(const struct sim_search *search);
 
 #endif

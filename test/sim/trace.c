@@ -30,7 +30,7 @@ void sim_trace_begin(enum sim_trace_level print)
     memset(sim_counts, 0, sizeof(sim_counts));
 }
 
-/* As FNV-1a, eight bytes a step, with a shift after each. */
+/* FNV-1a over words of eight bytes, with a shift after each word. */
 static void digest_add(const char *line, size_t len)
 {
     uint64_t word;

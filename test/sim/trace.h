@@ -1,5 +1,5 @@
-/* The trace of a run: what happened, in order, with the world's time. Story lines are for people; detail lines say
- * which bytes went where. Both go into the digest, which two builds must have in common. */
+/* The trace of a run: what happened, in order, with the world's time. Story lines are for people; detail lines have the
+ * rest, such as which bytes went where. Both go into the digest, which must be the same in two builds. */
 #ifndef SIM_TRACE_H
 #define SIM_TRACE_H
 
@@ -10,16 +10,16 @@
 
 enum sim_trace_level { SIM_TRACE_NONE, SIM_TRACE_STORY, SIM_TRACE_DETAIL };
 
-/* Begins a trace that prints lines up to this level to standard output. */
+/* Begins a trace that prints lines up to this level to standard output. Forgets the counts, and the finding before. */
 void sim_trace_begin(enum sim_trace_level print);
 void sim_story(const char *fmt, ...) SIM_PRINTF;
 void sim_detail(const char *fmt, ...) SIM_PRINTF;
 /* Returns the digest of the lines so far, printed or not. */
 uint64_t sim_trace_digest(void);
-/* Takes what the world says and counts into the trace. */
+/* Takes what the world says and counts into the trace; faults and attempts to connect go to sim/faults.h. */
 extern const struct tc_world_observer sim_observer;
 
-/* Occurrences for the table of counts: name and text. */
+/* The rows of the table of counts: name and text. */
 #define SIM_COUNTS(X)                                                                                                  \
     X(CALLS, "calls")                                                                                                  \
     X(CALLS_OK, "calls: OK")                                                                                           \
@@ -128,9 +128,9 @@ static inline void sim_count(enum sim_count which)
     sim_counts[which]++;
 }
 
-/* The oracle's finding: a line of the story. The first one is remembered. */
+/* Records a finding, as a line of the story: a rule is broken. The first one is remembered. */
 void sim_violation(const char *fmt, ...) SIM_PRINTF;
-/* Returns the first finding; NULL: none. */
+/* Returns the first finding, or NULL if there is none. */
 const char *sim_first_violation(void);
 
 #endif
