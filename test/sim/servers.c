@@ -1,8 +1,8 @@
 /* Backends and the control planes.
  *
- * A backend is a server with a method of each kind. A call waits for its delay on a timer of the server's loop and is
- * then answered; a call that ends first gets no answer. The control planes are embedded ones
- * (controlplane/control_plane.h), fed with YAML that is written from the mesh. */
+ * A backend is a server with a method of each kind. A call waits for its delay on a timer of the server's loop; then
+ * the backend answers it, or begins to read the client's stream. A call that ends first gets no answer. The control
+ * planes are embedded ones (controlplane/control_plane.h), fed with YAML that is written from the mesh. */
 #include "sim/servers.h"
 
 #include <stdio.h>
@@ -39,7 +39,7 @@ struct answer {
     enum sim_kind kind;
     uint64_t id;
     int code, pushback_ms;
-    unsigned n_messages; /* that a server stream sends */
+    unsigned n_messages; /* of the answer to a server stream */
     size_t message_size;
     unsigned n_received;
 };
@@ -87,7 +87,7 @@ static void answer_fail(struct answer *a)
     tc_server_call_finish(a->call, code, a->backend->sick ? "the backend is sick" : "as the request says", &trailers);
 }
 
-/* Ends the call with OK and the host's load. By A58 its weight is rps / utilization. */
+/* Ends the call with OK and the host's load. A58: the weight is rps / utilization. */
 static void answer_finish(struct answer *a)
 {
     Xds__Data__Orca__V3__OrcaLoadReport report = XDS__DATA__ORCA__V3__ORCA_LOAD_REPORT__INIT;
@@ -107,8 +107,7 @@ static void answer_send(struct answer *a, unsigned index)
     tc_server_call_send(a->call, tc_slice_of(bytes, size));
 }
 
-/* The moment to answer. A server stream that is to fail with a code of the request sends half of its messages
- * before. */
+/* The call's delay is over. A server stream that fails with its request's code sends half of its messages first. */
 static void answer_on_timer(struct tc_timer *timer)
 {
     struct answer *a = TC_CONTAINER_OF(timer, struct answer, timer);
@@ -129,7 +128,7 @@ static void answer_on_timer(struct tc_timer *timer)
     }
 }
 
-/* A message of the client's stream: they come in order. */
+/* Checks a message of the client's stream; answers it in a stream both ways. */
 static void answer_on_message(void *arg, struct tc_rstr *message)
 {
     struct answer *a = arg;
@@ -189,7 +188,7 @@ static void seen_tell(const struct answer *a)
         on_seen(&r);
 }
 
-/* Returns whether the call is refused: the first times, as many as it asks for. */
+/* Refuses the call, unless it was refused as often as it asks for. Returns whether it did. */
 static bool refuse(struct backend *b, struct tc_server_call *call, uint64_t id, unsigned asked)
 {
     const uint32_t refused_stream = 7; /* RFC 9113, section 7 */
@@ -206,7 +205,7 @@ static bool refuse(struct backend *b, struct tc_server_call *call, uint64_t id, 
     return true;
 }
 
-/* "ID DELAY_MS CODE N SIZE REFUSALS PUSHBACK" */
+/* request: "ID DELAY_MS CODE N SIZE REFUSALS PUSHBACK" (servers.h) */
 static void answer_begin(struct backend *b, struct tc_server_call *call, enum sim_kind kind, struct tc_slice request)
 {
     static const struct tc_server_call_events events = {
@@ -398,18 +397,18 @@ static void put(struct tc_buf *text)
     tc_buf_fini(text);
 }
 
-/* Sessions by a cookie of the name "sid" (A55). */
+/* Sessions by the cookie "sid" (A55). */
 #define SESSION_FILTER                                                                                                 \
     "{name: session, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.filters.http.stateful_session.v3." \
     "StatefulSession, session_state: {name: cookie, typed_config: {\"@type\": type.googleapis.com/"                    \
     "envoy.extensions.http.stateful_session.cookie.v3.CookieBasedSessionState, cookie: {name: sid, ttl: 3600s}}}}}, "
 
-/* Fails calls before they are routed anywhere (A33): status, percentage. */
+/* Fails calls before they are sent to a backend (A33). Arguments: status, percentage. */
 #define FAULT_FILTER                                                                                                   \
     "{name: fault, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault, "   \
     "abort: {grpc_status: %d, percentage: {numerator: %u, denominator: HUNDRED}}}}, "
 
-/* The line of the virtual hosts. */
+/* Appends the line with the virtual hosts. */
 static void append_hosts(struct tc_buf *b, const struct sim_service *service)
 {
     tc_buf_printf(b,
@@ -472,7 +471,7 @@ static void put_listener(const struct sim_mesh *mesh, unsigned which, bool good)
     put(&b);
 }
 
-/* An endpoint whose RPCs all failed in an interval is ejected, the second time for twice as long. */
+/* An endpoint whose RPCs all failed in an interval is ejected, the second time in a row for twice as long. */
 #define OUTLIERS                                                                                                       \
     "  outlier_detection: {interval: 10s, base_ejection_time: 18s, max_ejection_time: 36s, max_ejection_percent: "     \
     "100, "                                                                                                            \
@@ -485,7 +484,7 @@ static void put_listener(const struct sim_mesh *mesh, unsigned which, bool good)
     "wrr_locality.v3.WrrLocality, endpoint_picking_policy: {policies: [{typed_extension_config: {name: x, "            \
     "typed_config: {\"@type\": " LB "%s}}}]}}}}]}\n"
 
-/* NULL: lb_policy says it. */
+/* NULL: lb_policy names the policy (append_policy). */
 static const char *const extensions[SIM_POLICIES] = {
     [SIM_PICK_FIRST] = "pick_first.v3.PickFirst",
     [SIM_LEAST_REQUEST] = "least_request.v3.LeastRequest",
@@ -493,7 +492,7 @@ static const char *const extensions[SIM_POLICIES] = {
     [SIM_BIASED] = "least_request.v3.LeastRequest, active_request_bias: {default_value: 1}",
     [SIM_WEIGHTED] = "client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin"};
 
-/* The policy as lb_policy says it. */
+/* Appends lb_policy, with the settings of policies that hash, and the LRS server. */
 static void append_policy(struct tc_buf *b, const struct sim_cluster *c)
 {
     const char *name = !sim_hashes(c) ? "ROUND_ROBIN" : c->policy == SIM_MAGLEV ? "MAGLEV" : "RING_HASH";
@@ -509,7 +508,7 @@ static void append_policy(struct tc_buf *b, const struct sim_cluster *c)
     tc_buf_append_str(b, "}}\n");
 }
 
-/* A bad LOGICAL_DNS cluster has no endpoint. */
+/* A bad LOGICAL_DNS cluster has no endpoint, a bad EDS cluster a source of its endpoints that is not ADS. */
 static void append_leaf(struct tc_buf *b, const struct sim_cluster *c, unsigned which, bool good)
 {
     char name[16];
@@ -574,7 +573,7 @@ static void append_locality(struct tc_buf *b, const struct sim_locality *l, size
     tc_buf_append_str(b, "]\n");
 }
 
-/* Bad endpoints begin with priority 1. */
+/* Bad endpoints lack priority 0. */
 static void put_endpoints(const struct sim_mesh *mesh, unsigned which, bool good)
 {
     const struct sim_cluster *c = &mesh->clusters[which];

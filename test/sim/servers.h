@@ -1,4 +1,4 @@
-/* The servers of the world: two control planes and backends, on the library's own server, each on a loop. */
+/* The servers of the world: two control planes and the backends. Each is a server of the library, on its own loop. */
 #ifndef SIM_SERVERS_H
 #define SIM_SERVERS_H
 
@@ -9,7 +9,7 @@
 #define SIM_CONTROL_PLANE "10.0.0.1:15010"
 #define SIM_FALLBACK "10.0.0.2:15010" /* has the same resources */
 
-/* A request as its backend got it. */
+/* A request as its backend got it. Of a refused request id and host alone are set. */
 struct servers_request {
     uint64_t id;
     unsigned host;
@@ -20,18 +20,19 @@ struct servers_request {
     char authority[32], key[16];
 };
 
-/* Begins the control planes, without resources, and the mesh's hosts. `seen` hears of each request that a backend takes
- * or refuses. */
+/* Begins the control planes, without resources, and a backend for each host of the mesh. `seen` is called for each
+ * request that a backend takes or refuses. */
 void servers_begin(const struct sim_mesh *mesh, void (*seen)(const struct servers_request *request));
 void servers_end(void);
 
 /* --- the control planes, which have the same resources --- */
 
-/* Puts one resource as the mesh has it: a service's listener, a cluster, or a cluster's endpoints. */
+/* Puts one resource as the mesh has it: a service's listener, with its routes; a cluster, whose name is set as well; or
+ * a cluster's endpoints. */
 void servers_put(const struct sim_mesh *mesh, enum sim_resource kind, unsigned which);
-/* Puts a version of the resource that no client may accept. */
+/* Puts a version of the resource that clients must reject. */
 void servers_put_bad(const struct sim_mesh *mesh, enum sim_resource kind, unsigned which);
-/* Leaves the resource out from now on. */
+/* Removes the resource. */
 void servers_remove(const struct sim_mesh *mesh, enum sim_resource kind, unsigned which);
 /* Ends all streams of the control planes. */
 void servers_end_streams(void);
@@ -45,25 +46,25 @@ struct servers_loads servers_loads(void);
 
 /* --- backends --- */
 
-/* A call asks for "ID DELAY_MS CODE N SIZE REFUSALS PUSHBACK". The first REFUSALS times, backends refuse the call
- * without looking at it (REFUSED_STREAM), so that the client may send it again. Otherwise the backend waits for
- * DELAY_MS. With a CODE other than 0 it then ends the call with that code, a server stream after N / 2 messages.
- * With CODE 0 it answers
+/* A call asks for "ID DELAY_MS CODE N SIZE REFUSALS PUSHBACK", in its message if it is unary, else in the header
+ * x-call. The first REFUSALS times, backends refuse the call with REFUSED_STREAM, so that the client may send it again.
+ * Otherwise the backend waits for DELAY_MS. If it is sick, it then ends the call with its own code and PUSHBACK. With a
+ * CODE other than 0 it ends the call with that code, a server stream after N / 2 messages. With CODE 0 it answers
  *
  *   a unary call             "HOST ID"
  *   a client stream          one message, whose index is the number of the client's messages
  *   a server stream          N messages of SIZE bytes
  *   a stream of both sides   each message with one message
  *
- * and the trailers report the host's load, by which the host's weight is sim_host_weight (A51). */
+ * and reports its load in the trailers (A51): the host's weight is in proportion to sim_host_weight. */
 
-/* The backend sends GOAWAY on all of its connections. It takes the requests on their way; with `hasty` it does not look
- * at these. */
+/* The backend sends GOAWAY on all of its connections. It still takes the requests on their way; with `hasty` it drops
+ * them. */
 void servers_goaway(unsigned host, bool hasty);
-/* The backend fails every call with the code, with the pushback that the call asks for (SIM_NO_PUSHBACK: none); 0: it
- * is well again. */
+/* From now on the backend fails every call with the code, and with the pushback that the call asks for
+ * (SIM_NO_PUSHBACK: none). 0: it is well again. */
 void servers_set_sick(unsigned host, int code);
-/* Returns how often backends took the call. */
+/* Returns how often backends took the call, refusals not counted. */
 unsigned servers_seen(uint64_t id);
 
 #endif

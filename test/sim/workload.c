@@ -1,9 +1,9 @@
 /* The life of a run.
  *
- * Each step has random numbers of its own, made of the seed and the step's number, so that a step which is left out
- * changes nothing of what the others want to do. A step makes calls, or does something to the world, and lets time
- * pass. A calm period is longer than ORACLE_SETTLED_MS: the oracle's strict rules apply after one. At the
- * end of a run without a violation everything is healed, and every channel must work. */
+ * Each step has its own random numbers, from the seed and the step's number, so that leaving out one step does not
+ * change the choices of the others. A step makes calls, or does something to the world, and lets time pass. A calm
+ * period is longer than ORACLE_SETTLED_MS, so that the oracle's rules of a settled world apply after it. At the end of
+ * a run without a violation everything is healed, and every channel must work. */
 #include "sim/workload.h"
 
 #include <stdio.h>
@@ -72,14 +72,14 @@ void sim_step_calm(struct sim_client *c, struct tc_rng *rng)
         return;
     if (!c->control_plane_down)
         sim_show_resources(c);
-    /* The second control plane goes with the first resource that the first one has (A71). */
+    /* A valid resource from the first control plane ends the fallback (A71). */
     if (c->control_plane_down ? c->had_all && !c->unheard : !sim_lacks_listener(c))
         oracle_fallback(tc_host_connections(SIM_FALLBACK));
     else if (c->lacked && !c->unheard && sim_feature_on(c, SIM_FEATURE_FALLBACK))
         oracle_no_fallback(tc_host_connections(SIM_FALLBACK));
 }
 
-/* Calls, and calls again when outlier detection has looked at the first ones. */
+/* Makes calls, and makes calls again after outlier detection's next interval has ended. */
 static void step_again(struct sim_client *c, struct tc_rng *rng)
 {
     sim_step_calls(c, rng);
@@ -120,7 +120,7 @@ static void step(struct sim_client *c, unsigned number)
 
 enum { LONG_BACKOFF_MS = 30000 };
 
-/* Sets the target and the options of a channel that hedges; the options point to `config`. */
+/* Writes the target of a channel that hedges, and its service config to `config`, to which `o` then points. */
 static void hedged_options(const struct sim_service *s, struct app_channel_options *o, char *config, size_t config_size,
                            char *target, size_t target_size)
 {
@@ -174,7 +174,7 @@ static void client_begin(struct sim_client *c)
     app_domain_free(c->domain);
 }
 
-/* A new channel has nothing of the old one, so it comes only while it can get all that it needs. */
+/* A new channel keeps no resource of the old one, so it is made only while it can get all that it needs. */
 void sim_step_channel(struct sim_client *c, struct tc_rng *rng)
 {
     unsigned r = below(rng, (unsigned)c->n_runtimes), s = below(rng, (unsigned)c->mesh.n_services);
@@ -190,7 +190,7 @@ void sim_step_channel(struct sim_client *c, struct tc_rng *rng)
     c->changed_ms = tc_world_now_ms();            /* it has not heard of its resources */
 }
 
-/* Every channel makes four calls: what they need it has from then on. */
+/* Every channel makes four calls, and so gets the resources that it needs. */
 static void client_warm_up(struct sim_client *c, struct tc_rng *rng)
 {
     for (unsigned i = 0; i < c->n_runtimes * 4; i++)
@@ -227,7 +227,7 @@ static void net_begin(struct sim_client *c, struct tc_rng *rng)
 static void client_heal_and_judge(struct sim_client *c, struct tc_rng *rng)
 {
     sim_heal(c);
-    /* Half-open connections of the control plane last longest: until the system gives up. */
+    /* Half-open connections to a control plane last longest: keepalive pings them every five minutes. */
     sim_pass_ms(ORACLE_SETTLED_MS * 20);
     sim_note_disturbance(c);
     client_warm_up(c, rng);

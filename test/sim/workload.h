@@ -1,4 +1,4 @@
-/* A run: its seed decides each step, so that a run can be repeated, shortened and searched for. */
+/* A run. Its seed decides each step, so that a run can be repeated and shortened. */
 #ifndef SIM_WORKLOAD_H
 #define SIM_WORKLOAD_H
 
@@ -71,21 +71,21 @@ enum sim_feature {
 
 extern const char *const sim_feature_names[SIM_FEATURE_ALL];
 
-/* Adds the features of a list ("dns,streams") to the bits. Returns false if a name is not known. */
+/* Adds the features of a list ("dns,streams") to the bits. Returns false if a name is unknown. */
 bool sim_features_parse(const char *list, uint64_t *bits);
-/* Prints `before` and the list of the features; nothing if there are none. */
+/* Prints `before` and a list of the features; prints nothing if there are none. */
 void sim_features_print(FILE *out, const char *before, uint64_t bits);
 
 enum { SIM_MAX_STEPS = 4096 };
 
 struct sim_run {
     uint64_t seed;
-    unsigned steps;
+    unsigned steps;           /* SIM_MAX_STEPS at most */
     uint64_t without;         /* features that are off whatever the seed says: bits by enum sim_feature */
-    bool skip[SIM_MAX_STEPS]; /* steps that are left out */
+    bool skip[SIM_MAX_STEPS]; /* steps that are left out, by number from 0 */
 };
 
-/* Performs the run in this process, which can perform one only. Findings and counts go to the trace (trace.h). */
+/* Performs the run. A process can perform one run. Findings and counts go to the trace (trace.h). */
 void sim_workload_run(const struct sim_run *run);
 
 #endif
