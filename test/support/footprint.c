@@ -1,4 +1,4 @@
-/* Reads /proc/self/status and getrusage. */
+/* Memory is read from /proc/self/status, CPU time from getrusage. */
 #include "support/footprint.h"
 
 #include <dirent.h>

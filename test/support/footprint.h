@@ -6,25 +6,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Sanitizers retain freed memory and slow everything down, and emulators take time of their own: there the figures are
- * meaningless. */
+/* The figures are meaningless under sanitizers, which retain freed memory and slow everything down, and under
+ * emulators, which take time of their own. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(TC_EMULATED)
 #define FOOTPRINT_MEASURED false
 #else
 #define FOOTPRINT_MEASURED true
 #endif
 
-/* Of footprint_begin: the resident memory, and the CPU time since the process began. Of footprint_since: the growth. */
+/* From footprint_begin: the resident memory, and the CPU time since the process began. From footprint_since: the
+ * differences. */
 struct footprint {
     long kb;
     uint64_t cpu_ms;
 };
 
-/* Starts a measurement and resets the peak. Where FOOTPRINT_MEASURED is false, present memory stands for the peak. */
+/* Starts a measurement, and resets the peak if FOOTPRINT_MEASURED. */
 struct footprint footprint_begin(void);
-/* Returns the peak above the memory that was resident at `begin`, and the CPU time since. */
+/* Returns how far the peak is above the memory that was resident at `begin`, and the CPU time since. Where
+ * FOOTPRINT_MEASURED is false, the memory that is resident now stands for the peak. */
 struct footprint footprint_since(const struct footprint *begin);
-/* Returns the number of open descriptors, plus a constant. */
+/* Returns the number of open descriptors, plus a constant: for differences. */
 size_t footprint_descriptors(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* The gate is itself a job of the background thread, which waits on a condition until the gate opens. */
+/* The gate is itself a job: it holds the background thread on a condition until the gate opens. */
 #include "support/gate.h"
 
 static void wait_open(struct tc_job *job)

@@ -1,4 +1,5 @@
-/* Blocks the background thread (io/background_thread.h): jobs given to it wait until the gate opens. */
+/* Blocks the background thread (io/background_thread.h): jobs given to it wait until the gate opens. The gate's struct
+ * must stay in place until gate_open has returned. */
 #ifndef TC_SUPPORT_GATE_H
 #define TC_SUPPORT_GATE_H
 
@@ -14,9 +15,9 @@ struct gate {
     bool open, reached, passed;
 };
 
-/* Returns once the background thread stands at the closed gate. */
+/* Closes the gate. Returns once the background thread has come to it. */
 void gate_close(struct gate *g);
-/* Opens the gate. Returns once the background thread has done every job that it was given before. */
+/* Opens the gate. Returns once the background thread has done every job that it was given before this call. */
 void gate_open(struct gate *g);
 
 #endif

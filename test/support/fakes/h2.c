@@ -1,8 +1,8 @@
 /* An HTTP/2 peer that sends any frames.
  *
- * Sending appends to `out`; pass_on writes it to the pipe, unless the peer is held. Receiving pulls bytes into `in`
- * and cuts off one frame at a time, which fake_h2_next and fake_h2_expect hand out; header blocks are decoded with
- * nghttp2's inflater. Nothing is answered automatically. */
+ * Sending appends to `out`; pass_on writes `out` to the pipe, unless the peer is held. fake_h2_next pulls bytes into
+ * `in` and cuts off one frame, with its header block decoded by nghttp2's inflater. Nothing is answered
+ * automatically. */
 #include "support/fakes/h2.h"
 
 #include <nghttp2/nghttp2.h>
@@ -227,7 +227,7 @@ static void pull(struct fake_h2 *p)
     fake_pipe_take(p->pipe, p->end, got.len);
 }
 
-/* Decodes a header block, which must be whole, to lines. */
+/* Decodes a whole header block to lines. */
 static char *decode(struct fake_h2 *p, const void *block, size_t len)
 {
     struct tc_buf out = {0};

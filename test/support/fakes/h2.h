@@ -25,8 +25,8 @@ struct fake_h2_frame {
     uint32_t stream;
     char *payload; /* NUL-terminated */
     size_t len;
-    /* HEADERS, which must hold the whole block: "name: value\n" for each field; "(undecodable)\n" where the block is
-     * invalid. NULL for other frames. */
+    /* Of HEADERS: "name: value\n" for each field, then "(undecodable)\n" if the block is invalid. The frame must hold
+     * the whole block, without padding or priority. NULL for other frames. */
     char *headers;
 };
 
@@ -39,7 +39,7 @@ struct fake_h2 *fake_h2_new(struct fake_pipe *pipe, int end, bool server);
 struct fake_h2 *fake_h2_new_raw(bool server);
 void fake_h2_free(struct fake_h2 *p);
 
-/* on: collects frames from now on; off: sends the collected frames in one piece. Of no effect without a pipe. */
+/* on: collects frames from now on; off: sends the collected frames in one piece. No effect without a pipe. */
 void fake_h2_hold(struct fake_h2 *p, bool on);
 /* Sends any bytes. */
 void fake_h2_bytes(struct fake_h2 *p, const void *data, size_t len);
@@ -47,12 +47,14 @@ void fake_h2_bytes(struct fake_h2 *p, const void *data, size_t len);
 void fake_h2_frame(struct fake_h2 *p, uint8_t type, uint8_t flags, uint32_t stream, const void *payload, size_t len);
 /* Sends the preface if the peer plays the client, then an empty SETTINGS and an ACK. */
 void fake_h2_start(struct fake_h2 *p);
+/* Sends SETTINGS with one entry. */
 void fake_h2_setting(struct fake_h2 *p, uint16_t id, uint32_t value);
 /* Sends a header block of literal fields, given as "name: value\n..." (a name may begin with ':'), as HEADERS and,
  * beyond 16,384 bytes, CONTINUATION frames. */
 void fake_h2_headers(struct fake_h2 *p, uint32_t stream, const char *fields, bool end_stream);
 /* Appends the fields as HPACK literals without indexing. */
 void fake_h2_hpack(struct tc_buf *out, const char *fields);
+/* Sends the bytes in DATA frames of at most 16,384 bytes; len 0: in one empty frame. */
 void fake_h2_data(struct fake_h2 *p, uint32_t stream, const void *data, size_t len, bool end_stream);
 /* Sends one gRPC message, in DATA frames of at most 16,384 bytes. */
 void fake_h2_message(struct fake_h2 *p, uint32_t stream, const void *data, size_t len, bool end_stream);
@@ -68,7 +70,8 @@ struct tc_buf *fake_h2_take(struct fake_h2 *p);
 
 /* Parses the bytes that have come. Returns the next frame, valid until the next call, or NULL if none is complete. */
 const struct fake_h2_frame *fake_h2_next(struct fake_h2 *p);
-/* Skips frames up to the first one of the type (and the stream, unless 0). Returns that frame, or NULL. */
+/* Skips frames up to the first one of the type (and the stream, unless 0). Returns that frame; NULL if none has
+ * come. */
 const struct fake_h2_frame *fake_h2_expect(struct fake_h2 *p, uint8_t type, uint32_t stream);
 /* Takes all frames that have come. Returns how many of them are of the type (and of the stream, unless 0). */
 size_t fake_h2_count(struct fake_h2 *p, uint8_t type, uint32_t stream);

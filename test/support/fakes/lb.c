@@ -1,8 +1,8 @@
 /* A fake channel for LB policies.
  *
- * Subchannels are objects of the test: a state set by the test is queued in the subchannel (`pending`) and delivered
- * through the serial queue of the loop, as the channel does. The policy's reports are recorded in struct fake_lb. The
- * fake owns the last picker, which may outlive its policy: fake_lb_free picks with it. */
+ * A state that the test sets is queued in the subchannel (`pending`) and delivered through the loop's serial queue, as
+ * the channel does. The policy's reports are recorded in struct fake_lb. The fake owns the last picker, which may
+ * outlive its policy: fake_lb_free picks with it. */
 #include "support/fakes/lb.h"
 
 #include <stdarg.h>
@@ -20,8 +20,8 @@ enum { MAX_PENDING = 16 };
 struct fake_sc {
     struct tc_subchannel base;
     struct fake_lb *lb;
-    enum torc_connectivity state;
-    char *text; /* of the address */
+    enum torc_connectivity state; /* as last set, perhaps not delivered yet */
+    char *text;                   /* of the address */
     struct {
         enum torc_connectivity state;
         struct tc_status status;

@@ -35,24 +35,27 @@ struct fake_lb {
     enum tc_pick_kind kind;
 };
 
-/* Makes a fake channel with a policy of that name, without an update. NULL: without a policy. */
+/* Makes a fake channel with a policy of that name, which has had no update; NULL: without a policy. Free it with
+ * fake_lb_free. */
 struct fake_lb *fake_lb_new(const char *policy);
 /* Shuts the policy down, twice, and frees the fake. Asserts that the policy released all subchannels, ended all watches
- * of side streams, stopped all timers and reports nothing more, and that its last picker gives no subchannel. */
+ * of side streams, stopped all timers and reported nothing from its shutdown on, and that its last picker no longer
+ * gives a subchannel. */
 void fake_lb_free(struct fake_lb *f);
 
-/* Makes an endpoint list: "1.1.1.1:1 2.2.2.2:2,2.2.2.2:3" is two endpoints, the second with two addresses. Suffixes of
- * an endpoint: "*3" weight, "#key" hash key, "@zone" locality's zone, "!DRAINING" or "!HEALTHY" health (any other:
+/* Makes a list of endpoints: "1.1.1.1:1 2.2.2.2:2,2.2.2.2:3" is two endpoints, the second with two addresses. Suffixes
+ * of an endpoint: "*3" weight, "#key" hash key, "@zone" locality's zone, "!DRAINING" or "!HEALTHY" health (any other:
  * unknown), as in "1.1.1.1:1*3#a@z". Empty text: an empty list. */
 struct tc_endpoints *fake_lb_endpoints(const char *text);
 /* Makes a tree {"name": list} for priority and weighted_target from pairs of name and text, ended by NULL. */
 struct tc_endpoints *fake_lb_endpoint_tree(const char *name, ...) __attribute__((sentinel));
-/* Parses the policy's config from JSON, where ' may stand for ". Returns NULL with the errors in *why (tc_free), if why
- * is given. */
+/* Parses the policy's config from JSON, where ' may stand for ". On failure returns NULL, with the errors in *why for
+ * tc_free; `why` may be NULL. */
 struct tc_lb_config *fake_lb_config(struct fake_lb *f, const char *policy, const char *json, char **why);
 
 /* Update the policy, with a list of endpoints or with the resolver's error (borrowed), and run the loop. Take ownership
- * of list and config. note: the resolution note; NULL: none. Return true if the update was accepted. */
+ * of list and config, which must not be NULL. note: the resolution note; NULL: none. Return true if the update was
+ * accepted. */
 bool fake_lb_update(struct fake_lb *f, struct tc_endpoints *endpoints, struct tc_lb_config *config, const char *note);
 bool fake_lb_update_error(struct fake_lb *f, const struct tc_status *error, struct tc_lb_config *config);
 
@@ -76,7 +79,7 @@ enum torc_connectivity fake_lb_state(const struct fake_lb *f, const char *addr);
 
 /* fake_lb_state_in returns the state of the oldest subchannel of the address in the locality of that zone;
  * TORC_CONNECTIVITY_SHUTDOWN if there is none. fake_lb_set_in sets the state of that subchannel, which must exist, and
- * runs the loop. Every endpoint must have a locality. */
+ * runs the loop. Every endpoint with that address must have a locality. */
 enum torc_connectivity fake_lb_state_in(const struct fake_lb *f, const char *addr, const char *zone);
 void fake_lb_set_in(struct fake_lb *f, const char *addr, const char *zone, enum torc_connectivity state);
 
@@ -86,7 +89,8 @@ const char *fake_lb_pick(struct fake_lb *f);
 const char *fake_lb_pick_hash(struct fake_lb *f, uint64_t hash);
 /* Returns the status message that the last pick failed with. */
 const char *fake_lb_pick_error(const struct fake_lb *f);
-/* Returns the connection attempts since the last call of this function, in order: "1.1.1.1:1 2.2.2.2:2 ". */
+/* Returns the connection attempts since the last call of this function, in order: "1.1.1.1:1 2.2.2.2:2 ". Valid until
+ * fake_lb_free. */
 const char *fake_lb_take_connects(struct fake_lb *f);
 
 #define assert_connects(f, text) assert_string_equal(fake_lb_take_connects(f), text)

@@ -1,8 +1,8 @@
 /* A pair of byte streams in memory.
  *
- * Each end is a tc_bytestream whose events are delivered by a task of the loop, never from inside a call. Limits of
- * chunk and capacity produce short reads, short writes and TORC_EAGAIN. An end without an owner is played by the test
- * with put, unread and take. */
+ * Each end is a tc_bytestream whose events are delivered by a task of the loop, never from inside a call. The limits of
+ * chunks and capacity produce short reads, short writes and TORC_EAGAIN. The test plays an end without an owner with
+ * put, unread and take. */
 #include "support/fakes/pipe.h"
 
 #include <assert.h>
@@ -15,7 +15,7 @@ struct pipe_end {
     struct pipe_end *other;
     struct tc_buf unread; /* received by this end, not read yet */
     struct tc_task event;
-    unsigned events; /* delivered by the task */
+    unsigned events; /* that the task will deliver */
     bool reading;
     bool want_write; /* a write of this end returned TORC_EAGAIN */
     bool chunk_done; /* with a read chunk: after a read, TORC_EAGAIN comes before the next */

@@ -17,8 +17,8 @@ void fake_pipe_free(struct fake_pipe *p);
 /* Returns end 0 or 1, borrowed. Tests may set its peer, local, alpn and secure. */
 struct tc_bytestream *fake_pipe_end(struct fake_pipe *p, int end);
 
-/* Limits reads of both ends: a read returns at most that many bytes, the next TORC_EAGAIN, and READABLE comes again. 0:
- * unlimited. */
+/* Limits reads of both ends: a read returns at most that many bytes, the next read TORC_EAGAIN, and READABLE comes
+ * again. 0: unlimited. */
 void fake_pipe_set_read_chunk(struct fake_pipe *p, size_t bytes);
 /* Limits writes of both ends: a call of writev takes at most that many bytes. 0: unlimited. */
 void fake_pipe_set_write_chunk(struct fake_pipe *p, size_t bytes);
@@ -33,12 +33,14 @@ void fake_pipe_put(struct fake_pipe *p, int end, const void *data, size_t len);
 struct tc_slice fake_pipe_unread(const struct fake_pipe *p, int end);
 void fake_pipe_take(struct fake_pipe *p, int end, size_t len);
 
-/* Ends what `end` sends: the other end reads the remaining bytes, then 0. `end` can still read. */
+/* Ends what `end` sends: the other end reads the remaining bytes, then 0. `end` can still read; its writes fail with
+ * TORC_ECLOSED. */
 void fake_pipe_finish(struct fake_pipe *p, int end);
-/* Makes reads of `end` (behind unread bytes, if `after_data`) and writes fail with this error and text. */
+/* Makes reads and writes of `end` fail with this error and text. With `after_data` reads first return the unread
+ * bytes. */
 void fake_pipe_fail(struct fake_pipe *p, int end, int error, const char *text, bool after_data);
-/* Returns true if the owner of `end` has closed it. The other end then reads 0 behind its unread bytes, and its
- * writes fail with TORC_ECLOSED. */
+/* Returns true if the owner of `end` has closed it. The other end then reads its unread bytes, then 0, and its writes
+ * fail with TORC_ECLOSED. */
 bool fake_pipe_closed(const struct fake_pipe *p, int end);
 /* Returns the number of writev calls of `end` that took bytes: each would have been a system call. */
 size_t fake_pipe_writes(const struct fake_pipe *p, int end);

@@ -1,9 +1,8 @@
 /* The transport of an xDS client, with the test as its servers.
  *
  * A server is found by URI and outlives transports and streams. Requests of the client are decoded into struct
- * fake_xds_request and recorded, load reports are recorded as they are. Responses of the test are queued; `pump`, a
- * task, makes one callback a run, because a callback may end the stream. ADS (both forms) and LRS share the code;
- * `kind` tells them apart. */
+ * fake_xds_request and recorded, load reports are recorded as they are. Responses of the test are queued; on_pump, a
+ * task, delivers them. ADS (both forms) and LRS share the code; `kind` tells them apart. */
 #include "support/fakes/xds.h"
 
 #include "support/cmocka.h"
@@ -176,7 +175,7 @@ static void stream_free(struct fake_stream *st)
     tc_free(st);
 }
 
-/* One callback a run, because any callback may end the stream. */
+/* Makes one callback a run, because a callback may cancel the stream. */
 static void on_pump(struct tc_task *task)
 {
     struct fake_stream *st = TC_CONTAINER_OF(task, struct fake_stream, task);

@@ -31,11 +31,11 @@ struct fake_xds_server {
     struct tc_link link;
     struct fake_xds *fake;
     char *uri;
-    bool connected; /* true at first. While false, on_sent waits */
-    /* Connected, but the windows of the streams are used up: on_sent waits until the stream ends, and then says that
-     * the message was not taken. */
+    bool connected; /* true at first; while false, on_sent waits */
+    /* Connected, but the windows of the streams are used up: on_sent waits until the stream ends, and then has `taken`
+     * false. */
     bool shut;
-    /* Beside `shut`: on_sent does not wait, and says that the message was not taken; the stream goes on. */
+    /* With `shut`: on_sent does not wait, and has `taken` false; the stream goes on. */
     bool resends;
     bool open;        /* the client has a transport for this server */
     unsigned created; /* transports created so far */
@@ -66,8 +66,8 @@ void fake_xds_request_free(struct fake_xds_request *r);
 void fake_xds_send(struct fake_xds_server *s, struct tc_slice message);
 /* Ends the open stream, behind the queued messages. */
 void fake_xds_end(struct fake_xds_server *s, int code, const char *text);
-/* Ends the open stream, behind the queued messages, as the client's side does when a message exceeds a limit: the
- * status is of TORC_LAYER_LIMIT. */
+/* Ends the open stream, behind the queued messages, as the client's own transport does when a message exceeds a limit:
+ * with a status of TORC_LAYER_LIMIT. */
 void fake_xds_break(struct fake_xds_server *s, int code, const char *text);
 
 /* Counterparts of fake_xds_streaming, _take, _send and _end for the server's load report stream. fake_xds_lrs_take
@@ -77,8 +77,8 @@ struct tc_rstr *fake_xds_lrs_take(struct fake_xds_server *s);
 void fake_xds_lrs_send(struct fake_xds_server *s, struct tc_slice message);
 void fake_xds_lrs_end(struct fake_xds_server *s, int code, const char *text);
 
-/* fake_xds_connect connects the transport: a message that waits counts as sent. fake_xds_fail disconnects it, and tells
- * the client the reason before it returns; the client must have a transport. */
+/* fake_xds_connect connects the server: on_sent of messages that wait comes when the loop runs. fake_xds_fail
+ * disconnects the server, and tells the client the reason before it returns; the client must have a transport. */
 void fake_xds_connect(struct fake_xds_server *s);
 void fake_xds_fail(struct fake_xds_server *s, const char *why);
 

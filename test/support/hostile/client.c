@@ -1,8 +1,8 @@
 /* The client of hostile servers: the body of e2e/hostile_backend and e2e/hostile_tls.
  *
- * For each row: a channel to the row's server, one RPC or as many as its flags say, and the outcome compared with the
- * row. Peak memory, CPU time and the number of connections are compared with limits. Meanwhile a load of 100 calls a
- * second goes to the good backend. Everything that goes wrong is collected in `wrong` and fails the test at its end. */
+ * Each row gets a channel to its server and as many RPCs as its flags say; their outcomes must be the row's. Peak
+ * memory, CPU time and the number of connections are compared with limits. Meanwhile 100 calls a second go to the good
+ * backend. What goes wrong in rows is collected in `wrong` and fails the test after its last row. */
 #include "support/hostile/client.h"
 
 #include <pthread.h>
@@ -24,8 +24,8 @@
 
 #define GROWN_KB_MAX (32 * 1024)
 #define CPU_MS_MAX 2000
-#define LONGEST_MS_MAX 3000 /* beyond the lateness of a thread that only sleeps, since the machine may stall */
-/* A call to the other backend fails the row if the call took longer and the client spent more CPU time than this: then
+#define LONGEST_MS_MAX 3000 /* in addition to kit_load_report.stalled_ms, since the machine may stall */
+/* A row fails if a call to the good backend took longer than this, and the client spent more CPU time than this: then
  * the client's own work held the call up. */
 #define HELD_MS_MAX 1000
 #define CONNECTIONS_MAX 50
@@ -53,7 +53,7 @@ struct batch {
     const struct hostile_row *row;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    unsigned done; /* under the lock, as are `wrong` and `seen` */
+    unsigned done; /* under the lock until all are done, as are `wrong` and `seen` */
     bool wrong;
     char seen[256];
 };
@@ -109,8 +109,8 @@ static void run_calls(torc_channel *ch, struct batch *b)
         tc_buf_printf(&wrong, "%s: %s, not %s\n", b->row->name, b->seen, b->row->outcome);
 }
 
-/* Makes a second RPC. It must use the first one's connection, and end as `then` of the row says; without `then` it must
- * succeed, with intact headers. */
+/* Makes a second RPC. It must use the connection of the first RPC, and end as the row's `then` says; without `then` it
+ * must succeed with the header "intact: yes". */
 static void call_again(torc_channel *ch, size_t i)
 {
     const struct hostile_row *row = &all[i];
@@ -141,7 +141,7 @@ static void play(size_t i)
     torc_channel *ch = torc_channel_new(rt, target, &o, NULL);
     assert_non_null(ch);
     struct footprint before = footprint_begin();
-    if (row->flags & HOSTILE_SHORT) /* the deadline covers the steps afterwards */
+    if (row->flags & HOSTILE_SHORT) /* connects first, so that the deadline covers the RPC alone */
         assert_int_equal(torc_channel_connect(ch, 20000), 0);
     uint64_t begin_ns = tc_system_clock.monotonic_ns(tc_system_clock.arg);
     run_calls(ch, &b);
@@ -179,7 +179,7 @@ static void make_credentials(void)
     assert_non_null(creds);
 }
 
-/* Starts the servers of all these rows, a good backend, and 100 calls a second to the good backend. */
+/* Starts a server for each row, a good backend, and 100 calls a second to the good backend. */
 static void servers_open(const struct hostile_rows *rows, size_t n, bool tls)
 {
     hostile_play_fn *plays[HOSTILE_MAX];
@@ -191,7 +191,7 @@ static void servers_open(const struct hostile_rows *rows, size_t n, bool tls)
         make_credentials();
     servers = hostile_new(plays, n_all, tls ? &cert : NULL);
     struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options)};
-    o.idle_connection_ms = 100; /* the connections of a row end soon after its channel */
+    o.idle_connection_ms = 100; /* so that a row's connections end soon after its channel */
     rt = torc_runtime_new(&o, NULL);
     char *target = tc_asprintf("ipv4:%s", hostile_backend(servers));
     good = torc_channel_new(rt, target, NULL, NULL);
@@ -213,7 +213,7 @@ static void servers_close(void)
     kit_cert_fini(&root);
 }
 
-/* Calls the servers of these rows, one after another. Fails the test with a list of everything that went wrong. */
+/* Plays these rows, one after another. Fails the test with a list of everything that went wrong. */
 static void rows_play(struct hostile_rows rows)
 {
     const char *only = getenv("HOSTILE_ONLY");
@@ -227,7 +227,7 @@ static void rows_play(struct hostile_rows rows)
         fail_msg("%s", tc_buf_cstr(&b));
 }
 
-/* Ends the calls to the good backend. A failed or slow call fails the test. */
+/* Ends the calls to the good backend. Fails the test if one of them failed or was too slow. */
 static void others_end(void)
 {
     struct kit_load_report report;

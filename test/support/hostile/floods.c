@@ -1,9 +1,9 @@
 /* Hostile servers: large numbers of frames that cost the client something and carry nothing.
  *
- * Most rows flood one kind of frame instead of, or before, an answer; two from a server that reads nothing, so that
- * answers pile up in the client. The last rows send GOAWAY on every connection, or RST_STREAM for every request. A
- * flood ends the connection or the RPC, with a status that names the cause; only `grease` is within the limits.
- * Limits: docs/operations/limits.md. */
+ * Most rows flood one kind of frame, before an answer or without one. In two rows the server reads nothing, so that the
+ * client's answers pile up. The last rows send GOAWAY on every connection, or RST_STREAM for every request. A flood
+ * ends the connection or the RPC, with a status that names the cause; only `grease` is within the limits of
+ * docs/operations/limits.md. */
 #include "support/hostile/rows.h"
 
 #include "base/mem.h"
@@ -43,7 +43,7 @@ static void flood(struct hostile_peer *p, uint8_t type, uint8_t flags, uint32_t 
     hostile_settle(p);
 }
 
-/* Floods, from a peer that reads nothing. */
+/* Sends one frame up to 20 * FLOOD times while reading nothing. */
 static void deaf_flood(struct hostile_peer *p, uint8_t type, const void *payload, size_t len)
 {
     if (hostile_begin(p))
@@ -110,7 +110,7 @@ static void settings_of_many(struct hostile_peer *p)
     tc_buf_fini(&entries);
 }
 
-/* Moves the window of every stream up and down. */
+/* Floods SETTINGS that move the window of every stream up and down. */
 static void settings_of_windows(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);
@@ -137,7 +137,7 @@ static void ping_ack_flood(struct hostile_peer *p)
     flood(p, FAKE_H2_PING, FAKE_H2_ACK, 0, "abcdefgh", 8);
 }
 
-/* Floods RST_STREAM of an ended stream while another stream runs. */
+/* Floods RST_STREAM of an ended stream, while another RPC runs. */
 static void rst_flood(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);
@@ -224,8 +224,8 @@ static void empty_data_flood(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
-/* Announces a message, and sends DATA that is empty or only padding, with a byte of the message in every 500th
- * frame. */
+/* Announces a message of 64 KiB, and sends DATA frames without content, or with `padded` flagged as padded; every
+ * 500th frame has a byte of the message. */
 static void data_that_carries_little(struct hostile_peer *p, bool padded)
 {
     uint32_t id = hostile_begin(p);
@@ -249,7 +249,7 @@ static void empty_data_and_a_byte(struct hostile_peer *p)
     data_that_carries_little(p, false);
 }
 
-/* Floods DATA of padding alone. */
+/* Floods DATA with 255 bytes of padding alone. */
 static void padding_flood(struct hostile_peer *p)
 {
     char padding[256] = {(char)255};
@@ -277,7 +277,7 @@ static void goaway_flood(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
-/* Sends GOAWAY on each connection as soon as a request comes: no request counts as seen. */
+/* Sends GOAWAY on each connection as soon as a request comes. The last stream ID is 0: the request counts as unseen. */
 static void goaway_storm(struct hostile_peer *p)
 {
     if (hostile_begin(p))

@@ -1,9 +1,9 @@
 /* Hostile servers: header blocks as bombs, with wrong lengths, table states and encodings.
  *
- * Most rows check two things: that a list beyond the limit, or a field that is not valid, fails the RPC alone, and that
- * the connection's compression state survives, by a second RPC on it (HOSTILE_NEXT). Blocks that cannot be decoded, and
- * the largest bombs, end the connection. `refer` and `list_of` build the large blocks, one_block sends most of them;
- * sizes count as RFC 9113 6.5.2 says. */
+ * In most rows a header list beyond the limit, or an invalid field, fails the RPC alone. A second RPC then shows that
+ * the connection and its compression state survived (HOSTILE_NEXT). Blocks that cannot be decoded, and the largest
+ * bombs, end the connection. `refer` and `list_of` build the large blocks, one_block sends most of them; sizes are
+ * counted as in RFC 9113 6.5.2. */
 #include <stdio.h>
 
 #include "support/hostile/rows.h"
@@ -38,7 +38,8 @@ static void refer(struct tc_buf *block)
         tc_buf_append_char(block, (char)(0x80 | 62));
 }
 
-/* Sends the block for the first request (as trailers if `late`), then a good answer to the next. */
+/* Sends the block to the first request, as trailers if `late`; `end` sets END_STREAM. Then sends a good answer to the
+ * next request. */
 static void one_block(struct hostile_peer *p, const struct tc_buf *block, bool late, bool end)
 {
     uint32_t id = hostile_begin(p);
@@ -52,7 +53,7 @@ static void one_block(struct hostile_peer *p, const struct tc_buf *block, bool l
     hostile_settle(p);
 }
 
-/* Puts 3 KB into the table, then some 12,700 references of one byte. */
+/* Puts a field of 3 KB into the table, then refers to it some 12,700 times, with a byte each. */
 static void indexed_bomb(struct hostile_peer *p)
 {
     struct tc_buf block = {0};
@@ -85,7 +86,7 @@ static void indexed_bomb_in_trailers(struct hostile_peer *p)
     tc_buf_fini(&block);
 }
 
-/* A bomb whose entry is nearly empty: 33 bytes are counted for each reference. */
+/* A bomb with an empty value: 33 bytes are counted for each reference. */
 static void indexed_bomb_of_small_fields(struct hostile_peer *p)
 {
     struct tc_buf block = {0};
@@ -96,7 +97,7 @@ static void indexed_bomb_of_small_fields(struct hostile_peer *p)
     tc_buf_fini(&block);
 }
 
-/* A bomb for each of many requests, each in 21 frames: fewer than the client's limit for a block. */
+/* Answers each request with a bomb in 21 frames, which is within the client's limit for a block. */
 static void indexed_bombs_of_many_frames(struct hostile_peer *p)
 {
     struct tc_buf block = {0}, more = {0};
@@ -115,7 +116,7 @@ static void indexed_bombs_of_many_frames(struct hostile_peer *p)
     tc_buf_fini(&more);
 }
 
-/* Sends fields with empty names and values. */
+/* Sends fields whose names and values are empty. */
 static void empty_fields(struct hostile_peer *p)
 {
     struct tc_buf block = {0};
@@ -126,8 +127,8 @@ static void empty_fields(struct hostile_peer *p)
     tc_buf_fini(&block);
 }
 
-/* Sends a block of good fields and these bytes, then CONTINUATION frames full of `fill`, until the client closes or
- * 1000 of them are sent. */
+/* Begins a block with good fields and these bytes, then sends CONTINUATION frames full of `fill`, until the client
+ * closes or 1000 frames are sent. */
 static void endless_block(struct hostile_peer *p, const char *begin, size_t len, char fill)
 {
     char more[16384];
@@ -168,7 +169,7 @@ static void huffman_garbage(struct hostile_peer *p)
     endless_block(p, "\0\1x\x84\xff\xff\xff\xff", 8, 'v');
 }
 
-/* Sends 3,975 pairs of table size updates before the fields. */
+/* Sends 3,975 pairs of updates of the table's size before the fields. */
 static void table_sizes(struct hostile_peer *p)
 {
     struct tc_buf block = {0};
@@ -188,8 +189,8 @@ static void table_too_large(struct hostile_peer *p)
     tc_buf_fini(&block);
 }
 
-/* Appends `fields`, which count as `base` bytes, and more fields up to exactly `size` as RFC 9113 6.5.2 counts: names,
- * values, 32 for each field. */
+/* Appends `fields`, which count as `base` bytes, and more fields up to exactly `size`. A field counts as its name, its
+ * value and 32 bytes (RFC 9113 6.5.2). */
 static void list_of(struct tc_buf *block, const char *fields, size_t base, size_t size)
 {
     char line[1200];
@@ -204,7 +205,7 @@ static void list_of(struct tc_buf *block, const char *fields, size_t base, size_
     }
 }
 
-/* ":status" 7+3, "content-type" 12+16, "intact" 6+3; 32 each. "grpc-status" 11+1. */
+/* ":status" 7+3, "content-type" 12+16, "intact" 6+3. "grpc-status" 11+1. And 32 for each. */
 #define OK_SIZE ((size_t)(10 + 28 + 9 + 96))
 #define TRAILERS_SIZE ((size_t)(12 + 32))
 
@@ -240,7 +241,7 @@ static void trailers_over_the_limit(struct hostile_peer *p)
     tc_buf_fini(&block);
 }
 
-/* Fields beyond the limit still go into the table: the next response refers to one. */
+/* A field beyond the limit still goes into the table: the next response refers to it. */
 static void table_behind_the_limit(struct hostile_peer *p)
 {
     struct tc_buf block = {0};
@@ -259,7 +260,8 @@ static void table_behind_the_limit(struct hostile_peer *p)
     tc_buf_fini(&block);
 }
 
-/* A field that cannot be used goes into the table, then a usable one: the error of the first must not stick. */
+/* An invalid field goes into the table, then a valid one, to which the next response refers: the error of the first
+ * field must not stick. */
 static void table_of_bad_base64(struct hostile_peer *p)
 {
     struct tc_buf block = {0};
@@ -350,7 +352,7 @@ static void request_field(struct hostile_peer *p)
     fields(p, HOSTILE_OK ":scheme: http\nte: x\n", false);
 }
 
-/* Two fields of grpclb, then a field of more than 8 KB: together these once made a server abort. */
+/* Two fields of grpclb, then a field of 9,000 bytes: valid, and within the limit. */
 static void odd_fields(struct hostile_peer *p)
 {
     char text[9300];
@@ -372,7 +374,7 @@ static void headers_without_content(struct hostile_peer *p)
     one_block(p, &block, false, false);
 }
 
-/* Sends 5,000 more HEADERS without END_STREAM instead of trailers. */
+/* Sends up to 5,000 more HEADERS without END_STREAM instead of trailers. */
 static void headers_again(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);

@@ -1,8 +1,9 @@
 /* Hostile servers: gRPC messages that are not what they claim to be.
  *
- * Wrong prefixes, lengths beyond the limits, compressed messages that inflate to more than allowed or not at all, more
- * messages than a call wants, frames after the end, an end without trailers, an error page, DATA beyond the window, and
- * requests that are never read. The client must neither allocate for an announcement nor inflate beyond its limit. */
+ * The rows have wrong prefixes, lengths beyond the limits, compressed messages that inflate to more than allowed or not
+ * at all, more messages than a call wants, frames after the end, an end without trailers, an error page, DATA beyond
+ * the window, and servers that do not read the request. The client must neither allocate for an announcement nor
+ * inflate beyond its limit. */
 #include <zlib.h>
 
 #include "support/hostile/rows.h"
@@ -11,8 +12,8 @@
 
 #define GZIP_OK HOSTILE_OK "grpc-encoding: gzip\n"
 
-/* Sends these bytes as a response's DATA and, if `end`, trailers of success behind them, then a good answer to the next
- * request. */
+/* Answers the first request with these headers, these bytes as DATA and, if `end`, trailers of success. Then sends a
+ * good answer to the next request. */
 static void body(struct hostile_peer *p, const char *headers, const void *data, size_t len, bool end)
 {
     uint32_t id = hostile_begin(p);
@@ -60,7 +61,8 @@ static void prefix_of_4_gib(struct hostile_peer *p)
     body(p, HOSTILE_OK, "\0\xff\xff\xff\xff", 5, false);
 }
 
-/* Announces an allowed length, then sends nothing: the client must not allocate for it. */
+/* Announces the largest allowed message to each request, and sends nothing of it: the client must not allocate for
+ * it. */
 static void prefix_of_4_mib(struct hostile_peer *p)
 {
     fake_h2_start(hostile_frames(p));
@@ -90,7 +92,7 @@ static void no_gzip(struct hostile_peer *p)
     body(p, GZIP_OK, "\1\0\0\0\4abcd", 9, true);
 }
 
-/* Writes zeros as one message of gzip members. */
+/* Writes one compressed message: gzip members, each of which inflates to `each` zeros. */
 static void bomb(struct tc_buf *out, size_t members, size_t each)
 {
     uint8_t prefix[5] = {1};
@@ -129,7 +131,7 @@ static void bombs(struct hostile_peer *p, size_t members, size_t each)
 
 static void gzip_bomb(struct hostile_peer *p)
 {
-    bombs(p, 1, (size_t)80 << 20); /* larger than a control plane may send, too */
+    bombs(p, 1, (size_t)80 << 20); /* also more than the 64 MiB that a control plane may send */
 }
 
 static void gzip_one_byte_too_many(struct hostile_peer *p)
@@ -142,7 +144,7 @@ static void gzip_bombs_in_a_row(struct hostile_peer *p)
     bombs(p, 1500, 1000);
 }
 
-/* Sends empty messages to a call that wants one: as many as the window allows, in flight when the stream is reset. */
+/* Sends empty messages to a call that wants one: as many as fit into the stream's window of 64 KiB. */
 static void messages_of_nothing(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);
@@ -153,7 +155,8 @@ static void messages_of_nothing(struct hostile_peer *p)
     hostile_settle(p);
 }
 
-/* Sends empty messages for a call that has ended, regardless of its window, while a second call runs. */
+/* Sends up to 200,000 empty messages, more than the window allows, to a call that has ended, while a second call
+ * runs. */
 static void messages_without_end(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);
@@ -187,7 +190,7 @@ static void headers_after_the_end(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
-/* Sends data behind the end of the stream, in the same TCP segment. */
+/* Sends data behind the end of the stream, in the same write. */
 static void data_right_after_the_end(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);
@@ -221,7 +224,7 @@ static void error_page_without_end(struct hostile_peer *p)
     hostile_settle(p);
 }
 
-/* Sends more than the window of an unread stream. */
+/* Sends more than the window of a stream that is not read. */
 static void beyond_the_window(struct hostile_peer *p)
 {
     char data[16000] = {0};
@@ -233,7 +236,7 @@ static void beyond_the_window(struct hostile_peer *p)
     hostile_settle(p);
 }
 
-/* Answers once the request's headers have come, and never opens the window for its message. */
+/* Answers when the request's headers have come, and never opens the window for the request's message. */
 static void answered_unread(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);

@@ -1,9 +1,9 @@
 /* Resources as large as the limits allow, as a hostile control plane sends them.
  *
- * Each row has one kind of content (unknown fields, strings, endpoints, metadata, regexes, ...), as much as fits into
- * the room of a response or, where a smaller amount already reaches another limit or costs enough, that amount. Each
- * row names a part of the NACK that it must get. `room` is set for all rows. Messages are written field by field,
- * without protobuf-c, which would need more memory than the client. */
+ * Each row has one kind of content (unknown fields, strings, endpoints, metadata, regexes, ...). Some rows fill the
+ * room of a response; the others have a fixed amount, which reaches another limit or costs enough. Each row names a
+ * part of the NACK that it must get. Messages are written field by field, without protobuf-c, which would need more
+ * memory than the client. */
 #include "support/hostile/resources.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "proto/wire.h"
 
-static size_t room; /* the size available for resources in a response */
+static size_t room; /* the size available for resources in a response; the same for all rows */
 
 void hostile_resources_room(size_t bytes)
 {
@@ -66,7 +66,7 @@ static void one_unknown_field(struct tc_buf *b)
     fill(b, 0, room);
 }
 
-/* Half of the resource is an unknown field: the scan strips it, and therefore copies the other half. */
+/* The scan strips the unknown field, and therefore copies the rest. */
 void hostile_half_unknown_fields(struct tc_buf *b)
 {
     message_text(b, CLUSTER_NAME, "victim");
@@ -75,7 +75,7 @@ void hostile_half_unknown_fields(struct tc_buf *b)
     while (b->len < room - 1000100) {
         tc_wire_append_head(b, ENDPOINTS, 1000000);
         tc_wire_append_head(b, LB_ENDPOINTS, 999996);
-        fill(b, 0x22, 999996); /* load_balancing_weight, of 34 bytes */
+        fill(b, 0x22, 999996); /* again and again load_balancing_weight, with 34 bytes */
     }
 }
 
@@ -85,7 +85,7 @@ static void one_string(struct tc_buf *b)
     fill(b, 'a', room);
 }
 
-/* Strings of 1 MiB are just allowed: each is copied. */
+/* Strings of 1 MiB are the largest that are allowed. Each is copied. */
 static void large_strings(struct tc_buf *b)
 {
     message_text(b, CLUSTER_NAME, "victim");
@@ -146,7 +146,8 @@ static void endpoints(struct tc_buf *b, const char *more, size_t more_len, size_
     message_within(b, ENDPOINTS, &locality);
 }
 
-/* A good assignment except for one endpoint, a duplicate of the first: it is read to the end and rejected. */
+/* Makes an assignment that is good but for its last endpoint, a duplicate of the first: the client reads it to the end,
+ * and rejects it. */
 static void endpoints_with(struct tc_buf *b, const char *more, size_t more_len, size_t most)
 {
     endpoints(b, more, more_len, most, true);
@@ -202,7 +203,7 @@ static void wide_metadata(struct tc_buf *b)
     message_within(b, ENDPOINTS, &locality);
 }
 
-/* Lists nested in a Struct, 120 deep, until the room is used up. */
+/* Deeply nested messages in a Struct, until the room is used up. */
 static void deep_metadata(struct tc_buf *b)
 {
     static const unsigned list[] = {6, 1}; /* list_value of Value, values of ListValue */
@@ -341,7 +342,7 @@ static void regexes_that_are_invalid(struct tc_buf *b)
     routes_by_one(b, "(", 1);
 }
 
-/* Regexes for the names that a server's certificate may have, through UpstreamTlsContext. */
+/* Makes 12,000 regexes for the names in a server's certificate, in the cluster's UpstreamTlsContext. */
 static void regexes_of_names(struct tc_buf *b)
 {
     struct tc_buf validation = {0}, common = {0}, context = {0}, any = {0}, socket = {0};

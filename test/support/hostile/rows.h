@@ -1,4 +1,4 @@
-/* The cases of hostile servers, and the expected outcome of a unary RPC to each. */
+/* The cases of hostile servers, and the expected outcome of an RPC to each: unary, unless HOSTILE_UNREAD. */
 #ifndef TC_SUPPORT_HOSTILE_ROWS_H
 #define TC_SUPPORT_HOSTILE_ROWS_H
 
@@ -16,10 +16,10 @@ enum {
 struct hostile_row {
     const char *name;
     hostile_play_fn *play;
-    const char *outcome; /* "CODE text": the status's name, then a part of its text; "CODE": any text */
+    const char *outcome; /* "CODE text": the status code's name, then a part of the text; "CODE": any text */
     const char *or_else; /* another outcome that timing may lead to; NULL: none */
     unsigned flags;
-    /* The outcome of a second RPC on the same connection; NULL: none is made, except with HOSTILE_NEXT. */
+    /* The outcome of a second RPC on the same connection; NULL: no second RPC, unless HOSTILE_NEXT is set. */
     const char *then;
 };
 
@@ -39,11 +39,12 @@ struct hostile_rows hostile_tls_rows(void); /* TLS only */
 
 /* Sends a good response. */
 void hostile_answer(struct hostile_peer *p, uint32_t stream);
-/* Sends a good response to the next request. Returns its stream, or 0 if none came. */
+/* Waits for the next request and sends a good response. Returns the request's stream, or 0 if none came. */
 uint32_t hostile_answer_next(struct hostile_peer *p);
 /* Adds a HEADERS frame with any bytes as its header block; hostile_flush sends it. */
 void hostile_block(struct hostile_peer *p, uint32_t stream, const struct tc_buf *block, bool end);
-/* Appends an HPACK literal with incremental indexing. The name has fewer than 127 bytes. */
+/* Appends an HPACK literal with incremental indexing, whose value is value_len bytes of `fill`. The name must have
+ * fewer than 127 bytes. */
 void hostile_indexed(struct tc_buf *block, const char *name, size_t value_len, char fill);
 
 #endif
