@@ -10,7 +10,8 @@
 #include "sim/workload.h"
 #include "testing/net.h"
 
-enum { SIM_RUNTIMES = 2, TIME_TO_HEAR_MS = 150000 /* of a control plane: the longest backoff */ };
+/* TIME_TO_HEAR_MS: clients hear of a control plane that has returned after their longest backoff at the latest. */
+enum { SIM_RUNTIMES = 2, TIME_TO_HEAR_MS = 150000 };
 
 struct sim_client;
 
