@@ -66,7 +66,6 @@ static void one_unknown_field(struct tc_buf *b)
     fill(b, 0, room);
 }
 
-/* The scan strips the unknown field, and therefore copies the rest. */
 void hostile_half_unknown_fields(struct tc_buf *b)
 {
     message_text(b, CLUSTER_NAME, "victim");
@@ -75,7 +74,7 @@ void hostile_half_unknown_fields(struct tc_buf *b)
     while (b->len < room - 1000100) {
         tc_wire_append_head(b, ENDPOINTS, 1000000);
         tc_wire_append_head(b, LB_ENDPOINTS, 999996);
-        fill(b, 0x22, 999996); /* again and again load_balancing_weight, with 34 bytes */
+        fill(b, 0x22, 999996); /* load_balancing_weight of 34 bytes, whose content is cut short */
     }
 }
 
