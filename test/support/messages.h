@@ -7,7 +7,7 @@
 void message_number(struct tc_buf *b, unsigned field, uint64_t v);
 void message_bytes(struct tc_buf *b, unsigned field, const void *data, size_t len);
 void message_text(struct tc_buf *b, unsigned field, const char *text);
-/* Appends the message `inner` as a field of `b`, and ends `inner`. */
+/* Appends the message `inner` as a field of `b`, and frees the memory of `inner`. */
 void message_within(struct tc_buf *b, unsigned field, struct tc_buf *inner);
 
 #endif

@@ -1,5 +1,5 @@
-/* Functions of OpenSSL 3 that the tests use, for OpenSSL 1.1.1: EVP_EC_gen is for P-256 alone, EVP_PKEY_Q_keygen for
- * X25519 alone. */
+/* Names of OpenSSL 3 that the tests use, for OpenSSL 1.1.1. There EVP_EC_gen makes P-256 keys only, EVP_PKEY_Q_keygen
+ * X25519 keys only. */
 #ifndef TC_SUPPORT_OPENSSL_1_1_H
 #define TC_SUPPORT_OPENSSL_1_1_H
 
@@ -23,7 +23,7 @@ static inline EVP_PKEY *tc_key_generate(int type, int bits)
 #define X509_VERSION_3 2
 #define EVP_RSA_gen(bits) tc_key_generate(EVP_PKEY_RSA, bits)
 #define EVP_EC_gen(curve) tc_key_generate(EVP_PKEY_EC, 0)
-#define SSL_new_session_ticket(ssl) ((void)(ssl), 0) /* 1.1.1 sends tickets at the handshake alone */
+#define SSL_new_session_ticket(ssl) ((void)(ssl), 0) /* 1.1.1 sends tickets only in the handshake */
 #define EVP_PKEY_Q_keygen(library, properties, type) tc_key_generate(EVP_PKEY_X25519, 0)
 #endif
 

@@ -1,8 +1,8 @@
 /* An xDS client over fakes/xds.
  *
- * The resource types have bytes "name|value" instead of messages, so that tests read as lines; decoding "bad" fails.
- * Watchers append their callbacks to a log. kit_xds_request and kit_xds_respond translate between the lines of a test
- * and the messages on the stream, in state-of-the-world and delta form. */
+ * The resources of these types are texts "name|value" instead of protobuf messages; decoding "bad" fails. Watchers
+ * append their callbacks to a log. kit_xds_request turns the messages of the client into text; kit_xds_respond and
+ * kit_xds_respond_delta turn text into the messages of the server. */
 #include "support/kits/xds.h"
 
 #include "support/cmocka.h"

@@ -1,8 +1,8 @@
 /* An HTTP/1 server for tests, on a thread.
  *
- * One poll loop over the listener and the links. A link reads a request's head and calls the test's function, which
- * chooses: answer, tunnel, hang or close, after a delay. Tunnelled bytes are forwarded as they come. The test's
- * function runs on the server's thread. Closing `wake` ends the thread. */
+ * One poll loop over the listener and the links (one for each client). A link reads a request's head and calls the
+ * test's function, which chooses: answer, tunnel, hang or close, after a delay. poll waits until the next delay ends.
+ * drop() closes a link when it is over; its place in the array goes to the last link. */
 #include "support/net/http_server.h"
 
 #include <netinet/in.h>
@@ -24,7 +24,7 @@ enum state { HEAD, DELAY, HANG, TUNNEL };
 
 struct link {
     enum state state;
-    int client, target; /* target -1: not connected yet */
+    int client, target; /* target -1: none */
     uint64_t due_ns;    /* of DELAY */
     struct tc_buf head;
     struct http_server_reply reply;
@@ -35,7 +35,7 @@ struct http_server {
     http_server_fn fn;
     void *arg;
     int listener;
-    int wake[2]; /* a pipe: closed at one end, the thread ends */
+    int wake[2]; /* a pipe: closing the write end ends the thread */
     char *address;
     TC_VEC(struct link) links;
     TC_VEC(struct pollfd) fds;
@@ -117,7 +117,7 @@ static bool read_head(struct http_server *s, struct link *l)
     return true;
 }
 
-/* Serves a link: `client` and `target` say which of the two is readable; a delay may have ended. Returns false when the
+/* Does what is due on a link. `client` and `target` say which of the two sockets is readable. Returns false when the
  * link is over. */
 static bool serve_link(struct http_server *s, struct link *l, bool client, bool target)
 {
@@ -134,7 +134,7 @@ static bool serve_link(struct http_server *s, struct link *l, bool client, bool 
     }
 }
 
-/* Returns the milliseconds until the next delay ends; -1: none runs. */
+/* Returns the milliseconds until the next delay ends, or -1 if no link is in DELAY. */
 static int next_due(const struct http_server *s)
 {
     uint64_t now = now_ns(), least = UINT64_MAX;

@@ -9,22 +9,24 @@ enum http_server_do {
     HTTP_SERVER_ANSWER, /* sends the text and closes */
     HTTP_SERVER_TUNNEL, /* connects to 127.0.0.1 at the port of the request line, sends the text, then tunnels; closes
                            if it cannot connect */
-    HTTP_SERVER_HANG,   /* sends nothing while the client stays */
-    HTTP_SERVER_CLOSE
+    HTTP_SERVER_HANG,   /* sends nothing until the client closes */
+    HTTP_SERVER_CLOSE   /* closes without an answer */
 };
 
 struct http_server_reply {
     enum http_server_do what;
     unsigned delay_ms; /* delay before the reply */
-    char *text;        /* to send, for ANSWER and TUNNEL; the server frees it with tc_free */
+    char *text;        /* to send; must not be NULL for ANSWER and TUNNEL. The server frees it with tc_free */
 };
 
-/* `head`: the request line and its headers. Called on the server's thread. */
+/* Called on the server's thread. head: what was read of the request: the request line, the headers, and perhaps the
+ * beginning of a body. */
 typedef struct http_server_reply (*http_server_fn)(const char *head, void *arg);
 
 struct http_server;
 
 struct http_server *http_server_new(http_server_fn fn, void *arg);
+/* Ends the thread and closes all connections. */
 void http_server_free(struct http_server *s);
 /* Returns "127.0.0.1:PORT"; borrowed. */
 const char *http_server_address(const struct http_server *s);

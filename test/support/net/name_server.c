@@ -1,8 +1,8 @@
 /* A name server for tests, over UDP and TCP, on a thread.
  *
- * parse() takes the question from a query, answer() writes the answer of the mode, from a true one to noise. Everything
- * that the test changes is under the lock; sockets are reopened on the same port by name_server_start. A new server
- * takes a port that is free for both UDP and TCP, holds it to its end, and starts silent. */
+ * parse() takes the question from a query, answer() writes the answer that the mode asks for. The thread holds the lock
+ * while it serves a socket. A new server takes a port that is free for both UDP and TCP, and holds it until
+ * name_server_free. */
 #include "support/net/name_server.h"
 
 #include <arpa/inet.h>
@@ -23,7 +23,7 @@ enum { HEADER = 12, A = 1, CNAME = 5, NXDOMAIN = 3, REFUSED = 5, TC = 0x0200, MA
 
 struct name_server {
     pthread_t thread;
-    int wake[2]; /* a pipe: closed at one end, the thread ends */
+    int wake[2]; /* a pipe: closing the write end ends the thread */
     int udp, tcp;
     int held[2]; /* TCP and UDP: keep the port while the server is stopped */
     uint16_t port;
@@ -41,7 +41,7 @@ static void put16(struct tc_buf *b, unsigned value)
     tc_buf_append_char(b, (char)value);
 }
 
-/* Appends a record for a name given as bytes: type, class IN, 60 s. */
+/* Appends a record of class IN with a TTL of 60 s. `name` is in wire format. */
 static void put_record(struct tc_buf *b, const void *name, size_t name_len, unsigned type, const void *data, size_t len)
 {
     tc_buf_append(b, name, name_len);
@@ -53,7 +53,7 @@ static void put_record(struct tc_buf *b, const void *name, size_t name_len, unsi
     tc_buf_append(b, data, len);
 }
 
-#define ASKED "\xc0\x0c", 2 /* the question's name */
+#define ASKED "\xc0\x0c", 2 /* a pointer to the question's name */
 
 static unsigned put_addresses(struct tc_buf *b, const char *addresses, size_t len)
 {
@@ -74,7 +74,7 @@ static void put_header(struct tc_buf *b, unsigned id, unsigned flags, unsigned a
 
 struct question {
     unsigned id, type;
-    struct tc_slice text; /* name, type, class */
+    struct tc_slice text; /* name, type, class; borrowed from the query */
 };
 
 static bool parse(struct tc_slice query, struct question *q)
@@ -94,7 +94,7 @@ static bool parse(struct tc_slice query, struct question *q)
 static void put_aliases(struct tc_buf *out, const struct question *q)
 {
     char to_other[] = {1, 'x', (char)0xc0, HEADER};
-    size_t at = HEADER + q->text.len + 2 + 10; /* where "x" stands in the first record's data */
+    size_t at = HEADER + q->text.len + 2 + 10; /* offset of "x" in the first record's data */
     const char other[] = {(char)(0xc0 | at >> 8), (char)at};
     put_header(out, q->id, 0, 2);
     tc_buf_append_slice(out, q->text);
@@ -102,7 +102,7 @@ static void put_aliases(struct tc_buf *out, const struct question *q)
     put_record(out, other, sizeof(other), CNAME, ASKED);
 }
 
-/* Appends the answer; none in NAMES_SILENT: then nothing is sent over UDP, and a length of 0 over TCP. */
+/* Appends the answer; appends nothing in NAMES_SILENT. */
 static void answer(struct name_server *s, const struct question *q, bool by_tcp, struct tc_buf *out)
 {
     struct tc_buf records = {0};
@@ -250,8 +250,8 @@ static int bound_socket(const struct name_server *s, int type)
     return -1;
 }
 
-/* Takes a port that is free for TCP and UDP. The UDP socket that holds it is connected to a port where nobody is, so
- * that it gets no queries. Returns false if the port that TCP gave is not free for UDP. */
+/* Holds a port for TCP and UDP. The UDP socket is connected to a port where nobody is, so that it gets no queries.
+ * Returns false if the port of the TCP socket is not free for UDP. */
 static bool hold_port(struct name_server *s)
 {
     const struct sockaddr_in nobody = {

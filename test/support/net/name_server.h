@@ -13,7 +13,7 @@ enum name_mode {
     NAMES_FORGED,    /* over UDP first an answer with another id and the address 127.0.0.3, then the correct one */
     NAMES_MISSING,   /* name error (NXDOMAIN) */
     NAMES_REFUSED,
-    NAMES_SILENT,
+    NAMES_SILENT,   /* no answer over UDP; a message of 0 bytes over TCP */
     NAMES_NOISE,    /* the question's id, then random bytes */
     NAMES_SHORT,    /* an answer that ends within its header */
     NAMES_OVERLONG, /* a record that claims more bytes than present */
@@ -29,12 +29,12 @@ struct name_server *name_server_new(void);
 void name_server_free(struct name_server *s);
 /* Returns "127.0.0.1:PORT"; borrowed. */
 const char *name_server_address(const struct name_server *s);
-/* Sets the answers from now on. addresses: "127.0.0.1,127.0.0.2"; NULL: unchanged. */
+/* Sets the answers from now on. addresses: IPv4, "127.0.0.1,127.0.0.2"; NULL: the addresses stay. */
 void name_server_set(struct name_server *s, enum name_mode mode, const char *addresses);
-/* name_server_stop closes the sockets; name_server_start opens them again on the same port. */
+/* name_server_stop ends the thread and closes the sockets; name_server_start opens them again on the same port. */
 void name_server_stop(struct name_server *s);
 void name_server_start(struct name_server *s);
-/* Returns the number of questions so far. */
+/* Returns the number of questions so far, over UDP and TCP. */
 uint64_t name_server_questions(struct name_server *s);
 
 #endif

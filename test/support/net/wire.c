@@ -1,8 +1,8 @@
 /* Network paths with faults, by a tun device in a network namespace.
  *
- * The thread reads packets of the kernel from the tun device, finds their path by address, drops or delays them, and
- * writes them back with source and destination swapped. Delayed packets wait in a list ordered by arrival. net/wire.h
- * explains the addresses. */
+ * The thread reads packets of the kernel from the tun device, finds their path by address and port, drops or delays
+ * them, and writes them back with source and destination swapped. A path keeps the order of its packets, also when its
+ * delay changes. net/wire.h explains the addresses. */
 #include "support/net/wire.h"
 
 #include <arpa/inet.h>
@@ -43,16 +43,16 @@ struct path {
     bool cut_to, cut_from;
     uint64_t passed, lost;
     uint64_t last_ns;         /* arrival of the last packet */
-    struct tc_link under_way; /* packets in order of arrival */
+    struct tc_link under_way; /* delayed packets, in order of arrival */
 };
 
 struct wire {
     pthread_t thread;
     int tun;
-    int wake[2]; /* a pipe: closed at one end, the thread ends */
+    int wake[2]; /* a pipe: closing the write end ends the thread */
     pthread_mutex_t lock;
     struct path paths[WIRE_PATHS]; /* under the lock */
-    struct tc_rng rng;
+    struct tc_rng rng;             /* the thread's */
 };
 
 /* --- namespaces and devices --- */
@@ -131,7 +131,7 @@ const char *wire_enter(void)
         snprintf(why, sizeof(why), "no namespaces of one's own (unshare): %s", strerror(errno));
         return why;
     }
-    prctl(PR_SET_DUMPABLE, 1); /* for /proc/self; the leak sanitizer inspects the process as a debugger does */
+    prctl(PR_SET_DUMPABLE, 1); /* needed to write to /proc/self, and by the leak sanitizer, which traces the process */
     int s = map_user(uid, gid) ? socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
     int tun = s >= 0 && set_flags(s, "lo") == 0 ? open_tun() : -1;
     if (tun < 0)
@@ -155,8 +155,8 @@ static unsigned get16(const unsigned char *p)
     return (unsigned)p[0] << 8 | p[1];
 }
 
-/* Returns the path of an IPv4 packet, and its direction in *to; NULL if the packet is of no path: such packets vanish.
- * Each end sends from 10.9.0.1 to the path's address. */
+/* Returns the path of an IPv4 packet of TCP or UDP, and in *to whether it goes to the listener. Returns NULL for any
+ * other packet, which is dropped. Each end sends from 10.9.0.1 to the path's address. */
 static struct path *path_of(struct wire *w, const unsigned char *p, size_t n, bool *to)
 {
     size_t header = n >= 20 && p[0] >> 4 == 4 ? (size_t)(p[0] & 15) * 4 : 0;
@@ -207,7 +207,7 @@ static struct packet *first_of(struct path *path)
     return tc_list_empty(&path->under_way) ? NULL : TC_CONTAINER_OF(path->under_way.next, struct packet, link);
 }
 
-/* Hands back the packets that are due. Returns when the next one is; UINT64_MAX: none is left. */
+/* Hands back the packets that are due. Returns when the next packet is due, or UINT64_MAX if none is left. */
 static uint64_t deliver(struct wire *w)
 {
     uint64_t next = UINT64_MAX, now = now_ns();

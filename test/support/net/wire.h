@@ -1,10 +1,10 @@
-/* Network paths with faults below the kernel's TCP: delay, loss, packets that vanish in one direction; no proxy can do
- * this.
+/* Network paths with faults below TCP, which a proxy cannot make: delayed packets, lost packets, packets that vanish in
+ * one direction.
  *
  * The process moves to its own network namespace with a tun device, 10.9.0.1/24. The kernel's packets to 10.9.0.2 and
  * higher reach a thread of the test, which swaps source and destination and, unless the path drops the packet, hands it
  * back. So 10.9.0.1 talks to itself, and each address 10.9.0.(2 + path) is a separate path. Servers reached by a path
- * must listen on 10.9.0.1 or 0.0.0.0. */
+ * must listen on 10.9.0.1 or 0.0.0.0. `i` is the number of a path, below WIRE_PATHS. */
 #ifndef TC_SUPPORT_NET_WIRE_H
 #define TC_SUPPORT_NET_WIRE_H
 
@@ -15,24 +15,24 @@
 
 struct wire;
 
-/* Moves the process, which must still have one thread, to its own namespaces with loopback only. Returns NULL, or the
- * reason why the system does not permit it. */
+/* Moves the process, which must have only one thread, to its own user and network namespaces, with loopback up. Returns
+ * NULL, or the reason why the system does not permit it. */
 const char *wire_enter(void);
-/* `seed` decides which packets are lost. */
+/* Call it after wire_enter. `seed` decides which packets are lost. */
 struct wire *wire_new(uint64_t seed);
 void wire_free(struct wire *w);
-/* Returns the address of path i to the listener on that port, "10.9.0.N:PORT"; borrowed. The path then drops and delays
- * nothing, and its counts are 0. */
+/* Leads path i to the listener on that port, and resets the path: it drops and delays nothing, and its counts are 0.
+ * Returns its address "10.9.0.N:PORT", borrowed. */
 const char *wire_path(struct wire *w, unsigned i, uint16_t port);
-/* Sets the delay of a packet, in each direction. */
+/* Sets the delay in each direction, of packets that come from now on. */
 void wire_delay(struct wire *w, unsigned i, unsigned ms);
 /* Sets the share of packets lost in each direction, 0 to 1. */
 void wire_loss(struct wire *w, unsigned i, double share);
-/* Sets which directions drop everything: towards the listener, and from it. */
+/* Sets which directions drop every packet: to the listener, from the listener. */
 void wire_cut(struct wire *w, unsigned i, bool to, bool from);
-/* Waits until no packet has come for that long and none is delayed. */
+/* Waits until no packet of the path has come for that long and none is delayed. */
 void wire_wait_quiet(struct wire *w, unsigned i, unsigned ms);
-/* Return the numbers of packets of the path that passed, and that were dropped, since it was made. */
+/* Return how many packets of the path were let through, and how many were dropped, since wire_path. */
 uint64_t wire_passed(struct wire *w, unsigned i);
 uint64_t wire_lost(struct wire *w, unsigned i);
 

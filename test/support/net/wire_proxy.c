@@ -1,8 +1,8 @@
 /* A TCP proxy on a thread.
  *
- * One poll loop over the listener and pairs of sockets. Bytes are counted; the first 8 MiB of each direction are kept,
- * under the lock. `hold` stops reading; changes of it are numbered (`asked`, `heard`), so that the caller can
- * wait until the thread has seen its change. */
+ * One poll loop over the listener and pairs of sockets; a pair is a client and its connection to the target. `hold`
+ * stops reading. Its changes are numbered (`asked`, `heard`), so that wire_proxy_hold can wait until the thread has
+ * seen the change. */
 #include "support/net/wire_proxy.h"
 
 #include <netinet/in.h>
@@ -22,7 +22,7 @@
 struct wire_proxy {
     pthread_t thread;
     int listener;
-    int wake[2]; /* a pipe: closed at one end, the thread ends */
+    int wake[2]; /* a pipe: closing the write end ends the thread */
     struct tc_addr target;
     char *address;
     int pairs[MAX_PAIRS][2]; /* client, target */
@@ -32,7 +32,7 @@ struct wire_proxy {
     struct tc_buf seen[2];  /* under the lock: from the client, from the target */
     unsigned taken;         /* connections; under the lock */
     unsigned asked, heard;  /* changes of `hold`, and how many the thread has seen; under the lock */
-    pthread_cond_t changed; /* `taken` or `heard` */
+    pthread_cond_t changed; /* signalled when `taken` or `heard` changes */
     atomic_bool hold;
     int stirred[2]; /* a pipe: a byte for each change of `hold` */
 };

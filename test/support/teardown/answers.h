@@ -1,5 +1,5 @@
-/* An application's call credentials that answer at random: at once, late from a thread of their own, or with an
- * error. */
+/* An application's call credentials. They answer at random: with metadata or an error, at once or late from a thread of
+ * their own. */
 #ifndef TC_SUPPORT_TEARDOWN_ANSWERS_H
 #define TC_SUPPORT_TEARDOWN_ANSWERS_H
 
@@ -10,6 +10,7 @@ struct answers;
 struct answers *answers_new(void);
 /* Call it after answers_settle: the credentials use `a`. */
 void answers_free(struct answers *a);
+/* Returns new credentials, which the caller unrefs. */
 torc_call_credentials *answers_credentials(struct answers *a);
 /* Waits until each request is answered and all credentials are destroyed. */
 void answers_settle(struct answers *a);

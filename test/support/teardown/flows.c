@@ -1,7 +1,7 @@
 /* The flows of the teardown campaign: the settings of a channel in each.
  *
- * A flow is a function that fills a struct plan (target, options, credentials) with a random choice where it has one.
- * The table at the end names the flows; `in_vain` marks those on which no RPC can succeed. teardown/world has the
+ * A flow is a function that fills in a struct plan (target, options, credentials), with a random choice where it has
+ * one. The table `flows` has them all; `in_vain` marks the flows on which no RPC can succeed. teardown/world.c has the
  * servers. */
 #include <string.h>
 
@@ -22,7 +22,7 @@ struct plan {
     const char *csds;
     struct torc_channel_options o;
     char *target;
-    torc_credentials *own; /* made for this channel; dropped once the channel holds them */
+    torc_credentials *own; /* made for this channel; unreferenced once the channel holds them */
 };
 
 static void to_backend(struct plan *p, unsigned i)
@@ -41,7 +41,7 @@ static void to_listener(struct plan *p, const char *name)
 
 static void flow_ring(struct plan *p)
 {
-    to_listener(p, "ring"); /* with load reports */
+    to_listener(p, "ring"); /* its cluster has load reports */
 }
 
 static void flow_aggregate(struct plan *p)
@@ -156,7 +156,7 @@ static void flow_proxy(struct plan *p)
     static const unsigned backends[] = {PLAIN_A, PLAIN_B, OPEN};
     unsigned i = backends[chance(p->rng, 3)];
     p->target = tc_asprintf("dns:///" TEARDOWN_NAME ":%s", strrchr(kit_mesh_address(p->t->k, i), ':') + 1);
-    p->o.http_proxy = http_server_address(p->t->proxy); /* completed when the channel is made */
+    p->o.http_proxy = http_server_address(p->t->proxy); /* teardown_channel adds "http://" */
     if (i == OPEN)
         p->o.credentials = p->t->open;
     p->o.authority = TEARDOWN_NAME;

@@ -67,7 +67,7 @@ static struct http_server_reply on_token(const char *head, void *arg)
         r.what = HTTP_SERVER_CLOSE;
     else if (how == 2)
         r.text = tc_strdup("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");
-    else /* some are fetched again at once, some have expired */
+    else /* a token of 0 s has expired; a token of 70 s is renewed at its next use */
         r.text = tc_asprintf("HTTP/1.1 200 OK\r\nMetadata-Flavor: Google\r\nConnection: close\r\n\r\n"
                              "{\"access_token\": \"a token\", \"expires_in\": %u}",
                              chance(rng, 3) * 70);
@@ -110,7 +110,7 @@ static void report_often(struct tc_control_plane *cp, void *arg)
     tc_lrs_set(arg, &(struct tc_lrs_config){.interval_ms = 5, .send_all_clusters = true});
 }
 
-/* A cluster with one endpoint, reached through the proxy (A86), with TLS inside the tunnel. */
+/* Puts a cluster with one endpoint, which is reached through the proxy (A86), with TLS inside the tunnel. */
 static void put_proxied(struct teardown *t)
 {
     const char *at = kit_mesh_address(t->k, OPEN), *port = strrchr(at, ':') + 1;
@@ -232,7 +232,7 @@ void teardown_free(struct teardown *t)
 
 /* --- changes --- */
 
-/* Replaces the roots, or certificate and key one after the other: in between the two do not match. */
+/* Replaces the roots, or the certificate and then the key: in between, certificate and key may not match. */
 static void rotate(struct teardown *t, struct tc_rng *rng)
 {
     const struct kit_cert *cert = chance(rng, 2) ? &t->tls.client : &t->renewed;

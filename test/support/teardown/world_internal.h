@@ -1,4 +1,4 @@
-/* The inside of teardown. */
+/* struct teardown, for world.c and flows.c. */
 #ifndef TC_SUPPORT_TEARDOWN_WORLD_INTERNAL_H
 #define TC_SUPPORT_TEARDOWN_WORLD_INTERNAL_H
 
@@ -10,7 +10,8 @@
 #include "support/teardown/answers.h"
 #include "support/teardown/world.h"
 
-enum { PLAIN_A, PLAIN_B, HELD, SECURE, OPEN, BACKENDS }; /* SECURE requires client certificates, OPEN does not */
+/* The backends. HELD never answers. SECURE and OPEN use TLS; SECURE requires a client certificate, OPEN does not. */
+enum { PLAIN_A, PLAIN_B, HELD, SECURE, OPEN, BACKENDS };
 
 #define TEARDOWN_NAME "b.mesh.test" /* in the servers' certificate */
 
@@ -18,7 +19,7 @@ enum { TEARDOWN_FLOWS = 23 };
 
 struct teardown {
     struct kit_tls_mesh tls;
-    struct kit_mesh *k; /* the mesh of `tls` */
+    struct kit_mesh *k; /* borrowed from `tls` */
     struct http_server *proxy, *metadata;
     struct tc_rng proxy_rng, metadata_rng; /* one for each server thread */
     struct name_server *names;
