@@ -1,6 +1,6 @@
-/* A steady stream of unary calls allocates nothing on the thread that drives the loop, memory lent to the application
- * included. The program is linked so that every malloc of Torc's and of nghttp2's goes through the functions of this
- * file. */
+/* A steady stream of unary calls allocates nothing on the thread that drives the loop, nor on a thread that makes
+ * blocking calls. Memory lent to the application is included. The program is linked so that malloc, calloc and realloc
+ * of Torc and of nghttp2 go through the functions of this file. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ void *__wrap_realloc(void *ptr, size_t size)
     return __real_realloc(ptr, size);
 }
 
-/* Makes calls as an application does: a deadline, two fields of metadata, 100 bytes each way. */
+/* Each call has a deadline, two fields of metadata, and 100 bytes each way. */
 struct client {
     torc_runtime *rt;
     torc_channel *ch;
@@ -86,7 +86,7 @@ static void block(struct client *c, unsigned n)
     }
 }
 
-/* Blocking calls that drive the loop themselves: response and metadata are lent until torc_result_free. */
+/* Blocking calls drive the loop themselves. Response and metadata are lent until torc_result_free. */
 static void test_blocking_without_thread(void **state)
 {
     (void)state;
@@ -145,7 +145,7 @@ static void async_at(unsigned outstanding)
     client_fini(&c);
 }
 
-/* Asynchronous calls: the response is lent for the callback. */
+/* The response of an asynchronous call is lent until its callback returns. */
 static void test_async_one(void **state)
 {
     (void)state;
@@ -175,7 +175,7 @@ static void take(void *arg)
     pthread_mutex_unlock(&s->mutex);
 }
 
-/* Returns the count of the runtime's thread. */
+/* Returns n_allocations of the runtime's thread. */
 static unsigned count_of(torc_runtime *rt)
 {
     struct sample s = {.mutex = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
@@ -203,7 +203,7 @@ static void test_blocking_with_thread(void **state)
     client_fini(&c);
 }
 
-/* Through xDS: route, hash, ring and load balancing allocate nothing either. */
+/* Calls through xDS: routing, the hash and the pick from the ring allocate nothing. */
 static void test_mesh(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* torc_set_allocator after Torc has allocated: refused, and nothing changes. */
+/* torc_set_allocator is refused after Torc has allocated, and its functions are never called. */
 #include <stdlib.h>
 
 #include <torc/torc.h>

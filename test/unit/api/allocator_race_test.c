@@ -1,6 +1,6 @@
-/* torc_set_allocator on several threads at once, and beside a first allocation: at most one allocator is taken, and
- * never functions of two. Each round is a separate process, since a process takes an allocator once. A race of two
- * writers is rarely seen in a release build: ThreadSanitizer reports it. */
+/* torc_set_allocator on several threads at once, and beside a first allocation: at most one of the allocators is taken,
+ * and no function of another is called. Each round is a separate process, since a process takes an allocator once. A
+ * data race seldom shows in a release build; ThreadSanitizer reports it. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -81,7 +81,7 @@ static void *use_at_once(void *arg)
     return NULL;
 }
 
-/* Runs in a child process. Returns 0 if all is well. */
+/* One round, in a child process. Returns 0 if all is well. */
 static int race(bool beside_a_user)
 {
     pthread_t threads[SETTERS + 1];

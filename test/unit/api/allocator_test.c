@@ -9,7 +9,7 @@
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 
-/* Each block begins with a mark of its owner. */
+/* Each block begins with the mark of this allocator. */
 #define MARK UINT64_C(0x746f72632d746573)
 
 struct head {
@@ -17,8 +17,8 @@ struct head {
 };
 
 static atomic_long live;
-static atomic_ulong taken, frames,
-    windows;                /* blocks in all; of the size of an HTTP/2 frame; of what zlib compresses with */
+/* `taken` counts all blocks, `frames` those of the size of an HTTP/2 frame, `windows` large ones such as zlib's. */
+static atomic_ulong taken, frames, windows;
 static atomic_bool foreign; /* a block was given back that this allocator did not make */
 
 static void *take(size_t size)
@@ -74,7 +74,7 @@ static struct torc_allocator ours(void)
         .size = sizeof(struct torc_allocator), .malloc = take, .calloc = take_zeroed, .realloc = resize, .free = give};
 }
 
-/* The first test: nothing of Torc has run. */
+/* Must be the first test: Torc has not allocated yet. */
 static void it_is_checked_and_set_once(void **state)
 {
     (void)state;
@@ -117,7 +117,7 @@ static void handed_out_goes_back(torc_runtime *rt, torc_channel *ch)
     assert_int_equal(atomic_load(&live), before - 2);
 }
 
-/* Makes a server, a runtime and a channel, makes one call, and frees them. */
+/* Makes a server, a runtime and a channel, makes one call, and frees all. */
 static void round_of_a_call(void)
 {
     struct kit_backends *kit = kit_backends_new(1, NULL);
@@ -132,7 +132,7 @@ static void round_of_a_call(void)
     torc_result_free(r);
     assert_true(atomic_load(&taken) - before > 20);
     assert_true(atomic_load(&windows) - windows_before >= 3);
-    /* nghttp2's buffer for a whole frame, on either side. */
+    /* nghttp2's buffer for a whole frame, of the client and of the server. */
     assert_true(atomic_load(&frames) - frames_before >= 2);
     torc_error *error = NULL;
     assert_null(torc_channel_new(rt, "nosuch:x", NULL, &error));
@@ -145,7 +145,7 @@ static void round_of_a_call(void)
     assert_false(atomic_load(&foreign));
 }
 
-/* Blocks that the first round leaves to the process do not grow in number. */
+/* The first round may leave a few blocks that live until the process ends. The second round leaves no more. */
 static void calls_take_from_it_and_give_back(void **state)
 {
     (void)state;

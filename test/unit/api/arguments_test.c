@@ -1,5 +1,5 @@
-/* Wrong arguments are refused at once, each with its reason. Also options, factories and endpoints of later headers,
- * time limits, chains of calls after an error, and factories that the application frees early. */
+/* Wrong arguments are refused at once, and the error says why. Also: options, factories and endpoints of programs with
+ * later headers, time limits, chains of calls after an error, and factories that the application frees early. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +71,7 @@ static void test_options_of_later_headers(void **state)
     assert_null(torc_credentials_tls(&tls.known, &error));
     assert_non_null(strstr(torc_error_text(error), "does not know"));
     torc_error_clear(&error);
-    /* A size of no version means that the options were not initialised. */
+    /* A size that no version has means that the options were not initialised. */
     channel.known.size = UINT64_MAX;
     assert_null(torc_channel_new(NULL, "127.0.0.1:1", &channel.known, &error));
     assert_non_null(strstr(torc_error_text(error), "initialise the struct with TORC_SIZE(torc_channel_options)"));
@@ -103,7 +103,7 @@ static void test_credentials_that_failed(void **state)
     assert_int_equal(torc_error_layer(error), TORC_LAYER_TLS);
     torc_error_clear(&error);
     assert_null(torc_channel_new(NULL, "127.0.0.1:1", &o, NULL));
-    /* Static credentials stay when they are unreferenced. */
+    /* Insecure credentials are static: torc_credentials_unref does not free them. */
     for (int i = 0; i < 3; i++)
         torc_credentials_unref(insecure);
     assert_ptr_equal(torc_credentials_ref(insecure), insecure);
@@ -205,7 +205,7 @@ static void test_call_arguments(void **state)
     torc_channel_free(ch);
 }
 
-/* A negative time limit has passed before the call begins; 0 means no time limit. */
+/* A call with a negative timeout_ms fails with DEADLINE_EXCEEDED; 0 means no time limit. */
 static void test_time_limits(void **state)
 {
     (void)state;
@@ -329,7 +329,7 @@ static void expect_schemes_refused(const struct torc_channel_options *o, struct 
     }
 }
 
-/* Factories are read by their size, as options are. */
+/* The size of a factory is checked, and fields that the library does not know must be zero. */
 static void test_factories(void **state)
 {
     (void)state;
@@ -386,7 +386,8 @@ static void count_sizes(enum torc_log_level level, const char *module, const cha
     sizes_logged += strstr(message, "]: size: \"0\" is refused") != NULL;
 }
 
-/* Reports arrays of endpoints: elements that are shorter or longer than the library's, bad values, no endpoints. */
+/* Reports arrays of endpoints: with elements that are longer or shorter than the library's, with bad values, and empty
+ * ones. */
 static void *report_endpoints(const char *rest, torc_resolver_listener *listener, void *arg)
 {
     static const char *const address = "127.0.0.1:1";
@@ -446,8 +447,8 @@ static void test_endpoints(void **state)
     assert_int_equal(sizes_logged, 2);
 }
 
-/* The application may free its factories once it has the channel. The channel, whose end comes after torc_channel_free
- * has returned, must not read them. */
+/* The application may free its factories once it has the channel: the channel must not read them after that, also not
+ * when it stops its resolver. */
 static torc_channel *channel_with_short_lived_factories(torc_runtime *rt, struct short_lived *s)
 {
     struct torc_resolver_factory *resolver = calloc(1, sizeof(*resolver));
@@ -492,7 +493,7 @@ static void test_factories_are_copied(void **state)
     assert_int_equal(s.stopped, 1);
 }
 
-/* NULL handles and arguments give TORC_EINVAL, NULL, or nothing, as the headers say. */
+/* Functions take NULL handles and arguments as the headers say. */
 static void test_null(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The pool of calls: a call that comes out is as new, and a call that lies in the pool is poisoned (AddressSanitizer).
- */
+/* The pool of calls: a call that comes out is zeroed and has an empty arena, and a call in the pool is poisoned
+ * (AddressSanitizer). */
 #include "api/call_pool.h"
 
 #include "api/call_object.h"

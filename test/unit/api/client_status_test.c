@@ -1,4 +1,4 @@
-/* The state of an xDS client as CSDS messages. */
+/* The status of an xDS client and of its resources as CSDS messages. */
 #include <string.h>
 
 #include "support/cmocka.h"
@@ -36,7 +36,7 @@ static void node_and_scope(void **state)
     assert_string_equal(c->node->id, "n");
     assert_string_equal(c->node->cluster, "cl");
     assert_string_equal(c->node->locality->zone, "z");
-    assert_true(c->node->n_client_features > 0); /* as the control plane sees it */
+    assert_true(c->node->n_client_features > 0); /* the features that a control plane gets, too */
     assert_int_equal(c->n_generic_xds_configs, 0);
     tc_arena_fini(&arena);
     tc_xds_bootstrap_unref(b);

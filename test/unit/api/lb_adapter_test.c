@@ -1,4 +1,4 @@
-/* The adapter of an application's LB policy, held to the contract of a policy (lb/policy.h): fakes/lb is its
+/* The adapter of an application's LB policy keeps the contract of a policy (lb/policy.h). fakes/lb plays the
  * channel. */
 #include "api/lb_adapter.h"
 
@@ -19,9 +19,9 @@ struct app {
     torc_lb_child *child;
     unsigned destroyed;
     unsigned ended;
-    int metric; /* which the end of an RPC asks for */
+    int metric; /* app_on_call_end asks for it */
     const char *metric_name;
-    int found;
+    int found; /* what torc_lb_call_end_load returned */
     double value;
 };
 
@@ -123,8 +123,8 @@ static void kit_update(struct kit *k)
     kit_update_to(k, "1.1.1.1:1");
 }
 
-/* fake_lb_free shuts the policy down twice. Stage 0: before the first update makes the application's policy. Stages 1
- * and 2: with a child that connects, and with one that is connected. */
+/* fake_lb_free shuts the policy down twice. Stage 0: before the first update, which makes the application's policy.
+ * Stage 1: the child connects. Stage 2: the child is connected. */
 static void a_second_shutdown_does_nothing(void **state)
 {
     (void)state;
@@ -144,7 +144,7 @@ static void a_second_shutdown_does_nothing(void **state)
     }
 }
 
-/* An RPC that waits is picked for again with each new picker: what the application looked at is not kept. */
+/* An RPC that waits is picked for again with each new picker. Those picks take nothing from the RPC's arena. */
 static void picks_take_no_memory_of_the_call(void **state)
 {
     (void)state;
@@ -162,7 +162,7 @@ static void picks_take_no_memory_of_the_call(void **state)
     fake_lb_free(k.f);
 }
 
-/* Makes an RPC and ends it, with `n` trailers that hold the report. 0: without trailers. */
+/* Picks for an RPC and ends the RPC, with `n` trailers (at most 2) that each hold the report. */
 static void end_with(struct kit *k, struct tc_slice report, size_t n)
 {
     const struct tc_header header = {LIT("endpoint-load-metrics-bin"), report};
@@ -178,7 +178,7 @@ static void end_with(struct kit *k, struct tc_slice report, size_t n)
     k->f->pick.trackers = NULL;
 }
 
-/* Health checks and outlier_detection judge what a child such as round_robin uses, and never a pick_first (A61). */
+/* An unhealthy endpoint fails a child of round_robin. A pick_first child ignores health (A61). */
 static void health_counts_for_round_robin(void **state)
 {
     static const char *const policies[] = {"round_robin", "pick_first"};
@@ -201,12 +201,12 @@ static void health_counts_for_round_robin(void **state)
     }
 }
 
-/* A policy of the application with one child for each of the two endpoints, whose state is that of its children
- * together. */
+/* A policy of the application with one child for each of the two endpoints. Its state is aggregated from the children's
+ * (torc_lb_update_state_of_children). */
 struct each {
     torc_lb_helper *helper;
     torc_lb_child *children[2];
-    enum torc_connectivity seen[2];
+    enum torc_connectivity seen[2]; /* the states that each_on_child_state was told */
 };
 
 static void *each_create(torc_lb_helper *helper, void *arg)
@@ -244,7 +244,8 @@ static torc_lb_child *each_pick(void *state, torc_lb_pick *pick)
     return NULL;
 }
 
-/* READY counts before CONNECTING, CONNECTING before IDLE, IDLE before TRANSIENT_FAILURE. The factory has no destroy. */
+/* The aggregated state is the first of READY, CONNECTING, IDLE, TRANSIENT_FAILURE that a child has. The factory has no
+ * destroy. */
 static void the_state_of_children(void **state)
 {
     const enum torc_connectivity IDLE = TORC_CONNECTIVITY_IDLE, CONNECTING = TORC_CONNECTIVITY_CONNECTING,
@@ -281,7 +282,7 @@ static void the_state_of_children(void **state)
     }
 }
 
-/* A backend may send anything as its load report. */
+/* torc_lb_call_end_load reads a backend's report, which may be malformed. 7: the value is left unchanged. */
 static void load_reports(void **state)
 {
     (void)state;

@@ -13,8 +13,8 @@
 
 #define LIMIT 2500000u
 #define KEPT_MAX 400
-/* CALLS is less than the streams that the server allows at a time, and more than the calls that CALLS_LIMIT lets go.
- * Each call counts for CALL_BYTES at least. */
+/* Each call counts for CALL_BYTES at least. The server allows more than CALLS streams at a time; CALLS_LIMIT allows
+ * fewer calls. */
 #define CALLS 80
 #define CALLS_LIMIT 200000u
 #define CALL_BYTES 4096u
@@ -24,7 +24,7 @@
 static torc_runtime *rt;
 static torc_channel *ch;
 static uint64_t limit_now;
-static unsigned long long held_then; /* named by the last refusal */
+static unsigned long long held_then; /* held bytes in the text of the last refusal */
 
 static void open_world(int64_t limit)
 {
@@ -63,8 +63,8 @@ static int call(const void *request, size_t size, torc_message **kept)
     return code;
 }
 
-/* Keeps responses of `size` bytes, each of which counts for `each` bytes, until a call is refused. Once one response is
- * given back, calls succeed again. */
+/* Keeps responses of `size` bytes, each of which counts for `each` bytes, until a call is refused. Calls succeed again
+ * once a response is freed. */
 static void keep_messages(const char *request, size_t size, size_t each)
 {
     static torc_message *kept[KEPT_MAX];
@@ -87,8 +87,8 @@ static void kept_messages_count(void **state)
     (void)state;
     open_world(LIMIT);
     for (int round = 0; round < 3; round++) {
-        keep_messages(large, sizeof(large), TC_BLOCKS_LARGE); /* a size that is reused counts in full */
-        keep_messages(large, 200000, 200000 + 64);            /* from the system: its bytes and its head, about */
+        keep_messages(large, sizeof(large), TC_BLOCKS_LARGE); /* a reused size counts as TC_BLOCKS_LARGE */
+        keep_messages(large, 200000, 200000 + 64);            /* from the system: its bytes and a small head */
         keep_messages(large, 66000, 66000 + 64);
         keep_messages(large, 10000, 10000 + 64);
     }
@@ -111,7 +111,7 @@ static void start_calls(torc_stream *calls[CALLS])
     for (int i = 0; i < CALLS; i++)
         assert_int_equal(torc_unary_async(ch, "torc.test.Backend/Hang", "x", 1, &o, on_unary, NULL, &calls[i], NULL),
                          0);
-    /* A call begins after the calls that were started before it. */
+    /* Calls begin in the order in which they were started: after this call the others have begun or were refused. */
     call("x", 1, NULL);
 }
 
@@ -122,7 +122,7 @@ static void calls_under_way_count(void **state)
     open_world(CALLS_LIMIT);
     for (int round = 0; round < 3; round++) {
         start_calls(calls);
-        /* Each counts for CALL_BYTES and for its stream; the call that crosses the limit goes. */
+        /* Each counts for CALL_BYTES and for its stream. The call that crosses the limit is not refused. */
         assert_in_range(CALLS - ended, (CALLS_LIMIT - SESSION_BYTES) / (2 * CALL_BYTES), CALLS_LIMIT / CALL_BYTES + 1);
         assert_int_equal(refused, ended);
         for (int i = 0; i < CALLS; i++)
@@ -136,7 +136,7 @@ static void calls_under_way_count(void **state)
     close_world();
 }
 
-/* Messages that came and that nobody has asked for count with the streams on which they wait. */
+/* Messages that have come count before the application asks for them. */
 static void unread_messages_count(void **state)
 {
     enum { STREAMS = 8, WINDOW = 65535, UNREAD_LIMIT = 300000, PIECE = 10000, WAIT_MS = 30000 };
@@ -153,7 +153,7 @@ static void unread_messages_count(void **state)
             streams[i] = torc_stream_open(ch, "torc.test.Backend/Repeat", &o, NULL);
             assert_non_null(streams[i]);
         }
-        /* All have begun before the first is answered. */
+        /* All streams are open before the first answer comes: the limit would refuse a later one. */
         for (int i = 0; i < STREAMS; i++)
             assert_int_equal(torc_stream_send(streams[i], piece, sizeof(piece), 0, -1), 0);
         uint64_t end = tc_system_clock.monotonic_ns(NULL) + WAIT_MS * TC_NS_PER_MS;
@@ -191,8 +191,8 @@ static void the_last_message_of_a_stream_counts(void **state)
     close_world();
 }
 
-/* The request is larger than the server's window, so that a part of it is still held when the call starts. The server
- * answers with a few bytes once it has received the request. */
+/* The stream's message is larger than the server's window, so that a part of it is still held when the first unary call
+ * starts. The server answers with a few bytes once it has received the message. */
 static void requests_count_until_they_are_written(void **state)
 {
     static char large[LIMIT + 100000];

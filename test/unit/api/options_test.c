@@ -1,5 +1,5 @@
-/* Options structs that a program makes by the name of their type and sets by the names of their fields; and what the
- * functions of torc/inline.h write. */
+/* torc_options_new and torc_options_set: options structs by the name of their type, fields by name. Also what the
+ * functions torc_X_init of torc/inline.h write. */
 #include <string.h>
 
 #include <torc/torc.h>
@@ -40,7 +40,7 @@ static void every_struct_has_its_kind(void **state)
     assert_null(torc_options_new("torc_other", &error));
     assert_int_equal(torc_error_code(error), TORC_EINVAL);
     assert_string_equal(torc_error_text(error), "kind: \"torc_other\" is not an options struct");
-    assert_null(torc_options_new("torc_call_options", &error)); /* the chain has failed */
+    assert_null(torc_options_new("torc_call_options", &error)); /* `error` is set */
     torc_error_clear(&error);
     assert_null(torc_options_new(NULL, NULL));
     assert_null(torc_options_data(NULL));
@@ -123,8 +123,8 @@ static void what_is_refused(void **state)
     torc_options_free(o);
 }
 
-/* Has torc_T_init initialise a struct with memory behind it. The library is not asked how long the struct is: a program
- * with older headers has a shorter one. */
+/* Expects that T_init sets the whole struct and no byte behind it. The size is that of the program's headers: older
+ * headers than the library's have a shorter struct. */
 #define EXPECT_INIT(T)                                                                                                 \
     do {                                                                                                               \
         struct {                                                                                                       \

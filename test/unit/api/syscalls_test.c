@@ -1,5 +1,5 @@
-/* The system calls of RPCs: few writes a loop turn for all of them, and hardly a wake-up of a loop that is driven or
- * busy. The program is linked so that Torc's calls of send, sendmsg, uv_async_send and uv_run go through the functions
+/* The system calls of RPCs: all RPCs of a loop turn share few writes, and a loop that a thread drives is hardly ever
+ * woken. The program is linked so that Torc's calls of send, sendmsg, uv_async_send and uv_run go through the functions
  * of this file. */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,8 +20,8 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
 int __wrap_uv_async_send(uv_async_t *async);
 int __wrap_uv_run(uv_loop_t *loop, uv_run_mode mode);
 
-/* `writes`, `turns` and `looks` (turns that do not wait for events) are counted by thread, because the backends' loop
- * turns as well. */
+/* `looks` counts turns that do not wait for events. All but `wakeups` are counted by thread, because the backends' loop
+ * turns in this process, too. */
 static _Thread_local unsigned writes, turns, looks;
 static atomic_uint wakeups;
 
@@ -91,8 +91,8 @@ static void begin(struct client *c)
 
 enum { CALLS = 500 };
 
-/* A thread that drives the loop itself wakes nobody and writes once for each call. It does not look for events before
- * it writes, unless it was held up since the last answer. */
+/* A thread that drives the loop itself wakes nobody and writes about once for each call. It looks for events before it
+ * writes only if its last look is more than a millisecond old (io/loop_turn.c). */
 static void test_blocking(void **state)
 {
     (void)state;
@@ -129,8 +129,7 @@ static void finish(torc_stream *call)
     torc_stream_free(call);
 }
 
-/* Each message that a stream sends is one write, and neither a message that is sent nor one that comes wakes
- * anybody. */
+/* A message that a stream sends takes about one write. Neither sending nor receiving a message wakes a thread. */
 static void test_blocking_stream(void **state)
 {
     (void)state;
@@ -150,7 +149,7 @@ static void test_blocking_stream(void **state)
     close_client(&c);
 }
 
-/* Calls that begin in one loop turn leave in as few writes as hold them. */
+/* Calls that begin in one loop turn share its writes. */
 static void test_one_write_a_turn(void **state)
 {
     (void)state;
@@ -186,7 +185,7 @@ static void stand_still(void *arg)
     pthread_mutex_unlock(arg);
 }
 
-/* A busy loop is woken at most once, however many threads post. */
+/* A loop that runs a callback is woken at most once, however many threads post. */
 static void test_posts_batch(void **state)
 {
     (void)state;
@@ -229,7 +228,8 @@ static void *stream_many(void *arg)
     return NULL;
 }
 
-/* Two threads make unary calls and two use streams, on one runtime: all are served, whichever thread drives. */
+/* Two threads make unary calls and two use streams, on a runtime without a thread of its own. All are served, whichever
+ * of them drives the loop. */
 static void test_threads_take_turns(void **state)
 {
     (void)state;

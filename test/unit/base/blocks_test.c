@@ -1,5 +1,5 @@
-/* Blocks: reuse, the bounds on free blocks, giving back from another thread and after the end, what is lent, and blocks
- * that change their size. */
+/* Blocks: reuse, the bounds on free blocks, blocks given back by other threads and after tc_blocks_end, the count of
+ * lent bytes, and blocks that change their size. */
 #include "base/blocks.h"
 
 #include <pthread.h>
@@ -48,7 +48,7 @@ static void other_sizes_and_no_blocks_are_the_systems(void **state)
     tc_blocks_end(NULL);
 }
 
-/* Of ten large blocks that come back, four are kept and used again. */
+/* Of ten large blocks that are given back, four are kept for reuse. */
 static void few_large_ones_are_kept(void **state)
 {
     (void)state;
@@ -70,8 +70,8 @@ static void few_large_ones_are_kept(void **state)
     tc_blocks_end(b);
 }
 
-/* Once a block of a reused size came back, a block of that size lies ready until it is taken. Blocks of other sizes
- * never lie ready. */
+/* tc_blocks_keeps is true after a block of a reused size was given back, until it is taken again. It is never true for
+ * other sizes. */
 static void what_lies_ready(void **state)
 {
     (void)state;
@@ -102,7 +102,7 @@ static void what_lies_ready(void **state)
 
 enum { MANY = 5000 };
 
-/* The number of kept blocks is bounded, however many were lent at once. */
+/* Of 5000 small blocks that are given back at once, 1024 are kept for reuse. */
 static void what_is_kept_is_bounded(void **state)
 {
     (void)state;
@@ -139,7 +139,7 @@ static void blocks_outlive_their_owner(void **state)
     }
 }
 
-/* One thread takes blocks and writes to them, two threads read them and give them back, while the blocks end. */
+/* One thread takes blocks and writes to them. Two threads read them and give them back, some after tc_blocks_end. */
 enum { ROUNDS = 20000, SLOTS = 64 };
 
 static _Atomic(char *) slots[SLOTS];
@@ -205,15 +205,15 @@ static void what_is_lent_is_counted(void **state)
     tc_blocks_end(b);
 }
 
-/* Sanitizers end the process for a size that no system gives. */
+/* AddressSanitizer and ThreadSanitizer end the process for a size that no system gives. */
 #if defined(__SANITIZE_THREAD__)
 static const bool sanitizers_allow_it = false;
 #else
 static const bool sanitizers_allow_it = !TC_POISONS;
 #endif
 
-/* A block that changes its size keeps its bytes, also when the system has no room for the new size. A block of a
- * tc_blocks is counted there with the size that it has. */
+/* A block that changes its size keeps its bytes, also when the system does not give the new size. tc_blocks_lent counts
+ * the present size. */
 static void a_block_changes_its_size(void **state)
 {
     (void)state;

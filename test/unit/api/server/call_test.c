@@ -1,10 +1,9 @@
-/* A torc_server_call: the references that functions and handlers hold, the memory of its metadata, metadata that is too
- * large to be sent, the trailers of a reply that could not be packed, messages that wait for room, and requests that
- * come compressed. e2e/server has more of what calls do.
+/* A torc_server_call: references, the arena, metadata that is too large to be sent, the trailers of a reply that could
+ * not be packed, messages that wait for room, and compression. e2e/server_test.c has more of what calls do.
  *
- * Each function must hold a reference to its call while it waits for the runtime's lock, since another thread may
- * finish the call meanwhile. test_functions_hold takes the lock, calls the function on a thread, and counts the
- * references. */
+ * Each function on a call must hold a reference while it waits for the runtime's lock, since another thread may finish
+ * the call meanwhile. test_functions_hold takes the lock, calls each function on a thread, and counts the references.
+ */
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -22,7 +21,7 @@ static torc_server *server;
 static torc_pool *pool;
 static torc_channel *ch;
 
-/* A call that a handler hands over; steps of a test. */
+/* The call that on_hand_over got, and the step that the test or a handler has reached. */
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
@@ -62,7 +61,7 @@ static void on_cancel(torc_server_call *call, void *arg)
     step_to(2);
 }
 
-/* Uses the handle after an event on the loop's thread has finished the call, and the loop has let go of it. */
+/* Uses the call after on_cancel has finished it on the loop's thread, and the loop has dropped its reference. */
 static void on_pooled(torc_server_call *call, void *arg)
 {
     static const struct torc_server_call_events events = {TORC_SIZE(torc_server_call_events), .on_cancel = on_cancel};
@@ -139,11 +138,11 @@ static int do_finish(torc_server_call *c)
 
 static const struct row {
     int (*fn)(torc_server_call *call);
-    int open, finished; /* what it returns for a call whose RPC runs, and for one that was finished and is over */
+    int open, finished; /* what `fn` returns while the RPC runs, and after the call was finished and the RPC is over */
 } rows[] = {
     {do_want, 0, TORC_ESTATE},
     {do_cancelled, 0, 1},
-    {do_set_events, TORC_ESTATE, TORC_ESTATE}, /* the first row has asked for a message */
+    {do_set_events, TORC_ESTATE, TORC_ESTATE}, /* do_want has asked for a message */
     {do_headers, 0, TORC_ESTATE},
     {do_receive, TORC_EAGAIN, TORC_ESTATE},
     {do_next, TORC_EAGAIN, TORC_ESTATE},
@@ -168,7 +167,7 @@ static unsigned references(void)
     return atomic_load(&shared.call->ref.n);
 }
 
-/* Returns once the loop is done with what the call has asked for so far. */
+/* Returns once the loop has done what the functions on calls have posted so far. */
 static void loop_settles(void)
 {
     char *bound = NULL;
@@ -200,7 +199,7 @@ static void test_functions_hold(void **state)
     (void)state;
     torc_stream *s = torc_stream_open(ch, "a.B/Held", NULL, NULL);
     wait_for_step(1);
-    tc_api_call_hold(shared.call); /* the test's, so that the call stays when it is finished */
+    tc_api_call_hold(shared.call); /* the test's reference keeps the call after do_finish */
     for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++)
         expect_held(&rows[i], rows[i].open);
     while (torc_server_call_cancelled(shared.call) == 0)
@@ -216,8 +215,8 @@ static void test_functions_hold(void **state)
 
 /* --- the arena --- */
 
-/* Any thread may send headers and trailers, but the arena is for one thread at a time: the arena has no copy of
- * them. */
+/* Headers and trailers are not copied into the call's arena: any thread may send them, but the arena is for one thread
+ * at a time. */
 static void test_metadata_is_not_in_the_arena(void **state)
 {
     (void)state;
@@ -246,7 +245,7 @@ static void test_metadata_is_not_in_the_arena(void **state)
     tc_api_call_drop(shared.call);
 }
 
-/* The application may reset its arena: what the call says of itself stays. */
+/* The application may reset the call's arena: the call's method, metadata and peer stay. */
 static void test_a_reset_of_the_arena(void **state)
 {
     (void)state;
@@ -288,8 +287,8 @@ static void test_large_metadata(void **state)
     torc_metadata_free(m);
 }
 
-/* The reply's message could not be packed: the status is the server's, and the application's trailers, which describe
- * the application's status, are not sent. */
+/* If the reply's message could not be packed, the server sends INTERNAL instead of the application's status, and leaves
+ * out the application's trailers, which would describe that status. */
 static void test_trailers_of_a_spoilt_reply(void **state)
 {
     (void)state;
@@ -310,7 +309,7 @@ static void test_trailers_of_a_spoilt_reply(void **state)
 
 /* --- messages that wait --- */
 
-/* A client that does not read holds up a sender of empty messages, too: they take memory. */
+/* A client that does not read makes a sender of empty messages wait, too, since they take memory. */
 static void test_empty_messages(void **state)
 {
     (void)state;
@@ -321,7 +320,7 @@ static void test_empty_messages(void **state)
     while (sent < MANY && (rc = torc_server_call_send(shared.call, NULL, 0, 0, 20)) == 0)
         sent++;
     assert_int_equal(rc, TORC_ETIMEDOUT);
-    assert_in_range(sent, 1024, 20000); /* each has 5 bytes of the client's window, or 64 of the server's buffer */
+    assert_in_range(sent, 1024, 20000); /* each takes 5 bytes of the client's window, or 64 of the send buffer */
     assert_int_equal(torc_server_call_finish(shared.call, TORC_STATUS_OK, NULL, NULL), 0);
     for (; sent; sent--) {
         const torc_message *m = NULL;
@@ -334,7 +333,7 @@ static void test_empty_messages(void **state)
     torc_stream_free(s);
 }
 
-/* --- requests that come compressed, and room that came early --- */
+/* --- room that came early, compression --- */
 
 /* Answers "1" or "0": whether the request came compressed. */
 static void on_ask_compressed(torc_server_call *call, const torc_message *request, void *arg)
@@ -351,7 +350,7 @@ static void on_writable(torc_server_call *call, void *arg)
     step_to(2);
 }
 
-/* on_writable is called also for room that came before torc_server_call_set_events. */
+/* on_writable is called although the room came before torc_server_call_set_events. */
 static void test_room_is_told_late(void **state)
 {
     (void)state;
@@ -399,7 +398,7 @@ static void test_compressed_requests(void **state)
     torc_stream_free(s);
 }
 
-/* On the wire each message of a client's stream is compressed or not as its flags say. */
+/* The flags of each message decide whether a client's stream sends it compressed. */
 static void test_compression_by_message(void **state)
 {
     (void)state;

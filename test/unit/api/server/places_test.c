@@ -1,5 +1,5 @@
-/* Handlers that go on after their RPCs have ended keep their places: the places that a method has, and the places that
- * a connection has. A call gives its places back when it is finished. */
+/* A call counts towards max_calls of its method and max_concurrent_streams of its connection until it is finished, also
+ * when its RPC has been cancelled. */
 #include <pthread.h>
 
 #include <torc/torc.h>
@@ -64,7 +64,7 @@ static int teardown(void **state)
     return torc_runtime_free(rt);
 }
 
-/* Begins an RPC and cancels it when its handler has the call. */
+/* Starts an RPC, and cancels it when its handler has been called. The call stays in `held`. */
 static void hold_and_cancel(const char *method)
 {
     int before = held.n;
@@ -77,8 +77,7 @@ static void hold_and_cancel(const char *method)
     torc_stream_free(s);
 }
 
-/* Returns the status of a new RPC. The RPC reaches the server behind the RST_STREAM of RPCs that were cancelled
- * before. */
+/* Makes an RPC and returns its status. The RPC reaches the server after the RST_STREAM of the cancelled RPCs. */
 static int ask(const char *method)
 {
     const struct torc_call_options soon = {TORC_SIZE(torc_call_options), .timeout_ms = 2000};
@@ -104,7 +103,7 @@ static void test_of_a_connection(void **state)
     for (int round = 0; round < 2; round++) {
         hold_and_cancel("a.B/Any");
         hold_and_cancel("a.B/Any");
-        assert_int_equal(ask("a.B/Any"), TORC_STATUS_UNAVAILABLE); /* REFUSED_STREAM, also when it is sent again */
+        assert_int_equal(ask("a.B/Any"), TORC_STATUS_UNAVAILABLE); /* REFUSED_STREAM, also for its transparent retry */
         finish_held();
     }
 }
@@ -120,8 +119,8 @@ static void *finish_next(void *arg)
     return arg;
 }
 
-/* A place is free for the next RPC as soon as its call was finished and its RPC is over: ten RPCs get the one place of
- * the method, one after the other. */
+/* Ten RPCs, one after the other, all run under max_calls 1: a finished call no longer counts when its client has the
+ * answer. */
 static void test_answered_calls(void **state)
 {
     (void)state;

@@ -16,7 +16,7 @@ static torc_server *server;
 static torc_pool *pool;
 static torc_channel *ch;
 
-/* Handlers wait at the gate. */
+/* on_slow waits until the gate is open. */
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
@@ -62,7 +62,7 @@ static void on_slow(torc_server_call *call, const torc_message *request, void *a
     torc_server_call_reply(call, torc_message_data(request), torc_message_size(request));
 }
 
-/* Echoes with functions that block the pool's thread. */
+/* Echoes messages by functions that block, on a thread of the pool. */
 static void on_chat(torc_server_call *call, void *arg)
 {
     const torc_message *m;
@@ -164,8 +164,8 @@ static void wait_results(int code, int n)
         sched_yield();
 }
 
-/* A call that an idle thread will take needs no place in the queue, even while that thread still sleeps: of a burst two
- * calls run and three wait. */
+/* A call that an idle thread will take needs no room in the queue, even while that thread still sleeps: of a burst of
+ * six calls two run, three wait, and one is refused. */
 static void test_burst_for_idle_threads(void **state)
 {
     (void)state;
@@ -176,7 +176,7 @@ static void test_burst_for_idle_threads(void **state)
     assert_int_equal(results[TORC_STATUS_RESOURCE_EXHAUSTED], 1);
 }
 
-/* Two calls run and three wait in the queue: further calls are refused. All calls that were taken are answered. */
+/* Two calls run and three wait in the queue: further calls are refused. The five are answered. */
 static void test_full_queue(void **state)
 {
     (void)state;
@@ -190,8 +190,8 @@ static void test_full_queue(void **state)
     assert_int_equal(results[TORC_STATUS_RESOURCE_EXHAUSTED], 2);
 }
 
-/* The server is freed while handlers run and calls wait: the handlers' arguments are released when the last handler has
- * returned. */
+/* The server is freed while handlers run and calls wait. The arguments of handlers are released only after the last
+ * handler has returned. */
 static void test_free_under_handlers(void **state)
 {
     (void)state;
@@ -241,8 +241,8 @@ static void test_calls_at_a_time(void **state)
     torc_stream_free(s[1]);
 }
 
-/* A method without limits of its own has its service's: 20 ms end the RPC, though the client's deadline is a minute
- * away. */
+/* A method without limits of its own has those of its service: the RPC ends after 20 ms, though the client allows a
+ * minute. */
 static void test_time(void **state)
 {
     (void)state;
@@ -253,8 +253,8 @@ static void test_time(void **state)
     torc_result_free(r);
 }
 
-/* RPCs that wait for a thread and are reset leave room for others: the reset is before what follows it on the same
- * connection. */
+/* An RPC that is reset while it waits for a thread leaves the queue, and the next RPC of the same connection finds the
+ * room. */
 static void test_reset_in_the_queue(void **state)
 {
     (void)state;
@@ -262,16 +262,16 @@ static void test_reset_in_the_queue(void **state)
     gate_wait_for(2);
     for (int i = 0; i < 100; i++) {
         torc_stream *s[3] = {0};
-        /* Unary RPCs, which reach the server in the order in which they were begun. */
+        /* Unary RPCs reach the server in the order in which they were started. */
         for (int n = 0; n < 3; n++)
             assert_int_equal(torc_unary_async(ch, "a.B/Slow", "x", 1, NULL, on_result, NULL, &s[n], NULL), 0);
-        ask("a.B/Slow", 1); /* is refused: the queue is full, so the three are in it */
+        ask("a.B/Slow", 1); /* is refused, so the three are in the queue */
         wait_results(TORC_STATUS_RESOURCE_EXHAUSTED, i + 1);
         for (int n = 0; n < 3; n++)
             torc_stream_free(s[n]);
     }
     ask("a.B/Slow", 3);
-    torc_result *r = torc_unary(ch, "a.B/None", NULL, 0, NULL); /* its answer comes when the three have been taken */
+    torc_result *r = torc_unary(ch, "a.B/None", NULL, 0, NULL); /* refused, too: the three are in the queue */
     assert_int_equal(torc_result_code(r), TORC_STATUS_RESOURCE_EXHAUSTED);
     torc_result_free(r);
     gate_set(true);
@@ -285,8 +285,8 @@ static void free_the_pool(void *arg)
     atomic_store((atomic_int *)arg, torc_pool_free(pool));
 }
 
-/* torc_pool_free is refused in a callback of any runtime, also one that the pool's servers do not use: a handler may
- * wait for that runtime. */
+/* torc_pool_free is refused in a callback of any runtime, also of a runtime that the pool's servers do not use: a
+ * handler of the pool may wait for that runtime. */
 static void test_freed_in_a_callback(void **state)
 {
     (void)state;
@@ -314,7 +314,7 @@ static void expect_end(const char *method, const char *request, int code, const 
     torc_result_free(r);
 }
 
-/* The server goes on without its pool, and refuses the RPCs of the pool's methods. */
+/* A server whose pool was freed refuses the RPCs of the pool's methods. */
 static void test_freed_under_a_server(void **state)
 {
     (void)state;
@@ -330,7 +330,7 @@ static void test_message_size(void **state)
                "received message larger than max (11 vs. 10)");
 }
 
-/* Limits of methods and of services bind the methods, too, that the handler of "*" answers. */
+/* Limits of methods and services also hold for methods that the handler of "*" answers. */
 static void test_any_method(void **state)
 {
     (void)state;
@@ -377,7 +377,8 @@ static void test_misuse(void **state)
     torc_server_free(s);
 }
 
-/* A slip in the name of limits would leave a method without them. */
+/* torc_server_start refuses limits whose name is neither a method nor a service of the server: after a typing error the
+ * method would have no limits. */
 static void test_limits_of_nothing(void **state)
 {
     (void)state;
@@ -395,7 +396,7 @@ static void test_limits_of_nothing(void **state)
         char text[80];
         snprintf(text, sizeof(text), "limits: /%s is neither a method nor a service of the server", bad[i]);
         expect(TORC_ENOTFOUND, torc_server_start(s, &e), &e, text);
-        assert_int_equal(torc_server_add_method(s, "*", &handler, NULL), 0); /* answers to every name */
+        assert_int_equal(torc_server_add_method(s, "*", &handler, NULL), 0); /* any name may be a method now */
         assert_int_equal(torc_server_start(s, NULL), 0);
         torc_server_free(s);
     }

@@ -1,5 +1,5 @@
-/* torc_server on loopback: its counts, the handler of "*", its addresses, what it refuses, when a client may try again,
- * and its end inside a handler. The calls are in e2e/server. */
+/* torc_server on loopback: counts, the handler of "*", addresses, misuse, pushback of retries, and torc_server_free
+ * inside a handler. Calls are tested in e2e/server_test.c. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -103,7 +103,7 @@ static void test_counts(void **state)
     assert_int_equal(torc_server_listen(s, "127.0.0.1:0", torc_credentials_insecure(), &address, NULL), 0);
     assert_int_equal(torc_server_start(s, NULL), 0);
     atomic_store(&hanging, 1);
-    for (int i = 0; i < CONNECTIONS; i++) { /* one after another; each has an RPC of an unknown method */
+    for (int i = 0; i < CONNECTIONS; i++) { /* one after the other, each with an RPC of an unknown method */
         torc_runtime *client = kit_backends_runtime(TORC_RUNTIME_CALLER);
         torc_channel *ch = torc_channel_new(client, address, NULL, NULL);
         torc_result *r = torc_unary(ch, "a.B/None", NULL, 0, NULL);
@@ -128,7 +128,7 @@ static void test_counts(void **state)
         assert_int_equal(torc_server_count(s, TORC_SERVER_CONNECTIONS), CONNECTIONS);
         assert_int_equal(torc_server_count(s, TORC_SERVER_CALLS), CONNECTIONS + 1);
         assert_int_equal(torc_server_count(s, TORC_SERVER_FAILED_HANDSHAKES), 0);
-        if (end == 0) { /* the counts stay */
+        if (end == 0) { /* the counts outlive the runtimes */
             torc_runtime_free(home);
             torc_runtime_free(other);
         }
@@ -281,7 +281,7 @@ static void test_misuse(void **state)
 
 static atomic_int attempts;
 
-/* The second attempt forbids a third. */
+/* The first attempt asks for a retry at once, the second for none. */
 static void on_fail(torc_server_call *call, const torc_message *request, void *arg)
 {
     torc_metadata *trailers = torc_metadata_new();
@@ -292,7 +292,7 @@ static void on_fail(torc_server_call *call, const torc_message *request, void *a
     torc_metadata_free(trailers);
 }
 
-/* A server says when a client may try again: without that the client would wait for its backoff. */
+/* grpc-retry-pushback-ms decides when the client retries; without it the client would wait up to 1000 s. */
 static void test_pushback(void **state)
 {
     (void)state;
