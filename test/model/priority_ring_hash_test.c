@@ -4,17 +4,17 @@
  *
  * Why this covers every sequence: a state is the description of the real policies (lb/describe.h: everything that
  * decides what they do next) together with the model's state. The search goes breadth first from the state after the
- * first update. If several sequences lead to one state, the search goes on from the first of them, a shortest one,
- * since the same events follow from all. This is tested, too: for a sample of the dropped sequences, each event is
- * tried after the dropped and after the kept sequence, and must lead to one state. Calls have one hash for each way to
- * walk the rings, so that no other hash matters.
+ * first update. If several sequences lead to one state, the search keeps the first of them, a shortest one, and drops
+ * the others, since all go on alike. A sample tests this: for one in 64 of the dropped sequences, each event is tried
+ * after the dropped and after the kept sequence, and must lead to one state. Calls have one hash for each way to walk
+ * the rings, so that no other hash matters.
  *
  * After each event: the attempts and connections are those that the model allows, endpoint by endpoint; the state and
- * the next timer are the model's; a call of each hash gets the model's answer. In each state, for each endpoint of the
- * config, if no other endpoint can be reached: waiting calls get to it in the end (nothing is stuck), and without calls
- * the tree does not stay in CONNECTING or TRANSIENT_FAILURE.
+ * the next timer are the model's; a call of each hash gets the model's answer. In each state that an event leads to,
+ * each endpoint of the config is once the only one that can be reached. Then the tree does not stay in CONNECTING or
+ * TRANSIENT_FAILURE without calls, and waiting calls get to the endpoint in the end.
  *
- * TORC_MODEL_DEPTH: events in a sequence (8). */
+ * TORC_MODEL_DEPTH: the number of events in a sequence, 1 to 15 (default 8). */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -47,10 +47,10 @@ enum { CONFIGS = sizeof(configs) / sizeof(configs[0]) };
 static struct tc_endpoints *lists[CONFIGS];
 static struct tc_lb_config *lb_configs[CONFIGS];
 
-/* Every hash of a call is equivalent to one of these: it meets the endpoints of each set in this order. */
+/* The hashes of calls: one for each way to walk the rings, to which every other hash is equivalent. */
 static struct {
     uint64_t hash;
-    int order[8][ENDPOINTS]; /* by the set's bits */
+    int order[8][ENDPOINTS]; /* order[set]: the endpoints of the set, in the order in which a call meets them */
 } hashes[MAX_HASHES];
 static int n_hashes;
 
@@ -102,8 +102,8 @@ static void add_hash(struct tc_ring **rings, uint64_t hash)
     assert_true(n_hashes < MAX_HASHES);
 }
 
-/* Makes one hash for each order of endpoints. All hashes between two neighbouring entries of all rings together are
- * equivalent. */
+/* Fills in `hashes`. It is enough to try the hash of each ring's entries: between two neighbours among the entries of
+ * all rings, all hashes are equivalent. */
 static void make_hashes(void)
 {
     struct tc_ring *rings[8];
@@ -201,7 +201,7 @@ static enum tc_pick_kind pick(struct world *w, uint64_t hash, bool dry, const ch
     return w->lb->kind;
 }
 
-/* Returns a hash for which a call wakes that endpoint now. */
+/* Returns a hash for which a call wakes this endpoint of the chosen child now. */
 static uint64_t hash_that_wakes(const struct world *w, int child, int endpoint)
 {
     for (int h = 0; h < n_hashes; h++) {
@@ -232,7 +232,7 @@ static int number_at(const char *digits)
     return n;
 }
 
-/* Returns the time until the tree's next timer, or NO_TIMER. */
+/* Returns the milliseconds until the tree's next timer, or NO_TIMER. Reads the members "..._ms" of the description. */
 static int next_timer(const struct world *w)
 {
     int next = NO_TIMER;
@@ -260,8 +260,8 @@ static void do_event(struct world *w, const struct event *e)
         fake_lb_set_in(w->lb, addresses[e->endpoint], names[e->child], to[e->kind]);
 }
 
-/* Applies the event and compares the outcome with the model. Chance, which decides which IDLE endpoint is connected
- * without a call, is not part of a state: each event draws the same numbers. */
+/* Applies the event to the tree and to the model, and compares their endpoints. Chance decides which IDLE endpoint is
+ * connected without a call, and is not part of a state. So each event begins with the same random numbers. */
 static void step(struct world *w, const struct event *e)
 {
     enum torc_connectivity seen[CHILDREN][ENDPOINTS];
@@ -310,8 +310,8 @@ static void world_init(struct world *w)
     model_start(&w->model, &configs[0]);
 }
 
-/* Makes a world and applies the events; step() compares each with the model. expand() checks the outcome of the last
- * one with check(); the outcomes of the others were checked when they were the last. */
+/* Makes a world and applies the events, each with step(). Only expand() adds check(), after the last event: it has
+ * checked the shorter sequences before. */
 static void play(struct world *w, const struct event *events, size_t n)
 {
     now_playing = events;
@@ -400,8 +400,8 @@ static bool reachable(const struct model_config *config, int endpoint)
     return false;
 }
 
-/* Ends all attempts, all backoffs, and the connections to endpoints other than `good`, to which alone attempts succeed.
- * Returns false if there were none. */
+/* Ends all attempts, all backoffs and all connections but those to `good`. Attempts to `good` succeed, all others fail.
+ * Returns false if there was nothing to end. */
 static bool network(struct world *w, int good)
 {
     enum torc_connectivity seen[CHILDREN][ENDPOINTS];
@@ -424,7 +424,7 @@ static bool network(struct world *w, int good)
     return any;
 }
 
-/* Checks that waiting calls reach the one reachable endpoint. */
+/* Checks that a waiting call of each hash reaches the one reachable endpoint. */
 static void check_served(struct world *w, int good)
 {
     for (int h = 0; h < n_hashes; h++) {
@@ -474,7 +474,7 @@ static void check_settles(const struct event *events, size_t n, const struct mod
 
 /* --- the search --- */
 
-/* Checks that two sequences that lead to one state behave alike afterwards. */
+/* Checks that two sequences that lead to one state go on alike: each possible event leads both to one state again. */
 static void compare(const struct event *one, size_t n_one, const struct event *two, size_t n_two)
 {
     struct event next[MAX_EVENTS], a[MAX_DEPTH + 1], b[MAX_DEPTH + 1];
@@ -498,7 +498,7 @@ static void compare(const struct event *one, size_t n_one, const struct event *t
     }
 }
 
-/* Explores everything that can follow a state. */
+/* Tries each event that is possible in a state. */
 static void expand(uint32_t from)
 {
     struct event path[MAX_DEPTH + 1], next[MAX_EVENTS], other[MAX_DEPTH + 1];

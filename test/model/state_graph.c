@@ -1,5 +1,5 @@
-/* Nodes are numbered in the order in which they are found; a hash table finds them by their sign, and each keeps its
- * parent, which gives the path back to node 0. */
+/* States are nodes, numbered in the order in which they are found. A hash table finds a node by its sign. Each node
+ * keeps its parent: the node from which it was first reached, so that parents lead back to node 0. */
 #include "state_graph.h"
 
 #include "base/mem.h"

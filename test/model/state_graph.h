@@ -1,4 +1,5 @@
-/* The states that a search has found, a shortest path to each, and the steps between them. */
+/* The states that a search has found, the first path to each, and the steps between them. In a search that goes breadth
+ * first, the first path is a shortest one. */
 #ifndef MODEL_STATE_GRAPH_H
 #define MODEL_STATE_GRAPH_H
 
@@ -17,13 +18,14 @@ struct state_graph;
 /* Makes a graph with one state, number 0, where every path begins. */
 struct state_graph *state_graph_new(const struct state_sign *first);
 void state_graph_free(struct state_graph *g);
+/* Returns the number of states. */
 size_t state_graph_count(const struct state_graph *g);
 /* Adds a step from a state by an event. Returns the number of the state reached: a new state if the number equals the
  * count of states before the call. */
 uint32_t state_graph_step(struct state_graph *g, uint32_t from, const struct event *by, const struct state_sign *to);
-/* Writes the events that lead to a state to `out`. Returns their number. */
+/* Writes the events of the first path to a state to `out`, which must have room for them. Returns their number. */
 size_t state_graph_path(const struct state_graph *g, uint32_t state, struct event *out);
-/* Returns the number of sequences of that many steps from the first state. */
+/* Returns how many sequences of that many of the steps begin in the first state. */
 double state_graph_sequences(const struct state_graph *g, int steps);
 
 #endif

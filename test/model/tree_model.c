@@ -1,5 +1,5 @@
-/* Events change the slots of endpoints; the states of children and of the tree are computed from the slots, as A42 and
- * A56 say. */
+/* An event changes slots, timers or the config. report() computes a child's state from its slots, as A42 says. choose()
+ * finds the child that serves by the children's states and failover timers, as A56 says. */
 #include "tree_model.h"
 
 #include <stddef.h>
@@ -30,7 +30,7 @@ static int count(const struct model_child *c, enum slot s)
     return n;
 }
 
-/* Returns the state of a ring as A42 says ("Aggregated Connectivity State"). */
+/* Returns the state of a ring (A42, "Aggregated Connectivity State"). */
 static enum torc_connectivity aggregate(const struct model_child *c)
 {
     int failed = count(c, BACKOFF) + count(c, RECONNECTING);
@@ -46,7 +46,8 @@ static enum torc_connectivity aggregate(const struct model_child *c)
     return count(c, IDLE) > 0 ? TORC_CONNECTIVITY_IDLE : TORC_CONNECTIVITY_TRANSIENT_FAILURE;
 }
 
-/* A61: in TRANSIENT_FAILURE or CONNECTING with no endpoint CONNECTING, one IDLE endpoint is connected, whichever. */
+/* A61: while a ring is in TRANSIENT_FAILURE or CONNECTING and none of its endpoints is CONNECTING, it connects one that
+ * is IDLE, if there is one. Takes over which one the real ring has chosen. Returns NULL, or a text if it chose none. */
 static const char *go_on(struct model_child *c, const enum torc_connectivity *seen)
 {
     enum torc_connectivity state = aggregate(c);
@@ -64,7 +65,7 @@ static const char *go_on(struct model_child *c, const enum torc_connectivity *se
 
 /* --- priority (A56) --- */
 
-/* Updates a child's failover timer after its report. */
+/* Updates a child's state and its failover timer after its slots changed. */
 static void report(struct model_child *c)
 {
     enum torc_connectivity before = c->state;
@@ -87,7 +88,7 @@ static void create(struct model *m, int i)
     c->failover_ms = FAILOVER_MS;
     for (int e = 0; e < ENDPOINTS; e++)
         c->slot[e] = m->config->members[i] & (1 << e) ? IDLE : ABSENT;
-    report(c); /* a ring begins IDLE, an empty one fails */
+    report(c); /* to IDLE, or to TRANSIENT_FAILURE if the ring is empty: the failover timer stops */
 }
 
 static void end(struct model_child *c)
@@ -96,8 +97,8 @@ static void end(struct model_child *c)
     c->failover_ms = c->retention_ms = NO_TIMER;
 }
 
-/* Chooses the highest child that works or may still work. Creates children on the way, and deactivates those below a
- * child that works. */
+/* Returns the highest child that is READY or IDLE, or whose failover timer runs. If there is none, returns the first
+ * that is CONNECTING, else the last. Creates children on the way, and deactivates those below a READY or IDLE one. */
 static int choose(struct model *m)
 {
     const struct model_config *config = m->config;
@@ -151,10 +152,10 @@ static const char *slot_event(struct model *m, const struct event *e, enum torc_
         *s = BACKOFF;
         break;
     case BACKOFF_OVER:
-        *s = RECONNECTING; /* A61: at once, and without a pick */
+        *s = RECONNECTING; /* A61: at once, without a pick */
         break;
     default:
-        *s = IDLE; /* A42: it waits for a pick */
+        *s = IDLE; /* A42: the endpoint waits for a pick */
         break;
     }
     const char *wrong = go_on(c, seen[e->child]);
@@ -172,8 +173,8 @@ static const char *update(struct model *m, const struct model_config *config,
         bool listed = false;
         for (int p = 0; p < config->n; p++)
             listed |= config->priority[p] == i;
-        if (c->exists && !listed) /* A115 */
-            end(c);
+        if (c->exists && !listed)
+            end(c); /* A115: at once, not after the retention time */
         if (!c->exists)
             continue;
         for (int e = 0; e < ENDPOINTS; e++) {
@@ -216,7 +217,7 @@ static const char *pass_time(struct model *m)
             retentions++;
         }
     }
-    /* The gRFCs do not say which comes first; short sequences do not get there. */
+    /* The gRFCs do not say which comes first. The sequences of the test are too short to get there. */
     return failovers && retentions ? "a failover and the end of a child fall together" : NULL;
 }
 

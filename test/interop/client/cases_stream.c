@@ -1,5 +1,5 @@
-/* The streaming cases of gRPC's doc/interop-test-descriptions.md, and the one of connection scaling (A105), which needs
- * streams that stay open. Payloads are zero bytes; their number and their value are checked (rpc.h). */
+/* The streaming cases of gRPC's doc/interop-test-descriptions.md, and a case of connection scaling (A105), which needs
+ * streams that stay open. A response's payload must be zero bytes, as many as the request asked for. */
 #include "rpc.h"
 
 static const size_t request_sizes[] = {27182, 8, 1828, 45904};
@@ -46,8 +46,7 @@ void case_client_streaming(struct interop *t)
     finish_input(stream, 74922);
 }
 
-/* The description switches compression off and on within one stream. Here one stream is compressed and another is
- * not. */
+/* The description sends a compressed and an uncompressed message on one stream. Here each has a stream of its own. */
 void case_client_compressed_streaming(struct interop *t)
 {
     const bool yes = true, no = false;
@@ -161,7 +160,7 @@ void case_cancel_after_first_response(struct interop *t)
 
 void case_timeout_on_sleeping_server(struct interop *t)
 {
-    /* A connection is made first: the deadline must pass at the server, not on the way. */
+    /* Makes the connection first, so that the timeout of 1 ms is not spent on connecting. */
     case_empty_unary(t);
     struct torc_call_options options = interop_options;
     options.timeout_ms = 1;
@@ -176,7 +175,7 @@ void case_timeout_on_sleeping_server(struct interop *t)
 
 enum { PEER_MAX = 128 };
 
-/* Opens a stream and stores the address that the server sees it come from. */
+/* Opens a stream and stores the client's address as the server sees it. */
 static torc_stream *open_scaled(torc_channel *channel, char peer[PEER_MAX])
 {
     torc_stream *stream = interop_duplex(channel, &interop_options);

@@ -68,7 +68,7 @@ void case_server_compressed_unary(struct interop *t)
 static const char INITIAL_NAME[] = "x-grpc-test-echo-initial", INITIAL[] = "test_initial_metadata_value";
 static const char TRAILING_NAME[] = "x-grpc-test-echo-trailing-bin", TRAILING[] = "\xab\xab\xab";
 
-/* Asserts the metadata that the server echoed. Frees the result. */
+/* Asserts that the RPC ended with OK and that the server echoed both entries of metadata. Frees the result. */
 static void check_echoed(torc_result *result)
 {
     interop_expect(result, TORC_STATUS_OK, NULL);

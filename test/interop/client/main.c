@@ -1,10 +1,11 @@
 /* The client side of gRPC's interop suite, on generated code.
  * usage: interop_client --target ADDR --case NAME [--ca FILE --authority NAME] [--iterations N]
- * Exit 0 when the case passed, 1 with the reason on stderr, 2 for wrong usage. --list, --list-http2
- * and --list-two-streams name the cases. */
+ * Exit 0 when the case passed, 1 with the reason on stderr, 2 for wrong usage. --list, --list-http2 and
+ * --list-two-streams each print the names of the cases for one kind of server (enum needs). */
 #include "rpc.h"
 
-/* Which server a case needs: any, that of the HTTP/2 negative cases, one that allows 2 streams on a connection. */
+/* The server that a case needs: any, the one of the HTTP/2 negative cases, or one that allows 2 streams on a
+ * connection. */
 enum needs { EVERY_SERVER, HTTP2_SERVER, TWO_STREAMS, N_NEEDS };
 
 static const char *const lists[N_NEEDS] = {"--list", "--list-http2", "--list-two-streams"};

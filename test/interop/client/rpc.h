@@ -1,5 +1,4 @@
-/* The kit of gRPC's interop cases: a channel of the public API, what several cases send and check with the generated
- * calls, and checks that end the case. */
+/* The kit of gRPC's interop cases: a channel, what several cases send and check with the generated calls, and CHECK. */
 #ifndef INTEROP_RPC_H
 #define INTEROP_RPC_H
 
@@ -16,8 +15,8 @@ struct interop {
     torc_runtime *runtime;
     torc_channel *channel;
     const char *target;
-    struct torc_channel_options options; /* of interop_channel */
-    int soak_iterations;
+    struct torc_channel_options options; /* of the channels that interop_channel makes */
+    int soak_iterations;                 /* calls of a soak case */
 };
 
 /* A case. Returns if it passed; a check that fails ends the program (CHECK). */
@@ -37,27 +36,27 @@ typedef void (*interop_case_fn)(struct interop *t);
 torc_channel *interop_channel(struct interop *t);
 /* Options of a call with a deadline that a healthy server meets. */
 extern const struct torc_call_options interop_options;
-/* Returns a payload of n zero bytes in static memory. */
+/* Returns a payload of n zero bytes, at most 300000, in static memory that all payloads share. */
 Grpc__Testing__Payload interop_payload(size_t n);
 
-/* Asserts that the RPC was made and ended with the code and, unless NULL, the text. */
+/* Asserts that the RPC was started and ended with this status code and, unless `text` is NULL, this status message. */
 void interop_expect(const torc_result *result, int code, const char *text);
-/* Asserts as interop_expect and frees the result. */
+/* Calls interop_expect and frees the result. */
 void interop_end(torc_result *result, int code, const char *text);
 /* Makes a UnaryCall that must be OK with request->response_size zero bytes. The caller frees the result. */
 torc_result *interop_unary(torc_channel *channel, const Grpc__Testing__SimpleRequest *request,
                            const struct torc_call_options *options);
 
-/* Asserts that a message was sent, or that the server has ended the RPC already: its result has the reason. */
+/* Asserts that a send returned 0, or TORC_ECLOSED: the RPC is over, and its result says why. */
 void interop_sent(int rc);
-/* Begins a FullDuplexCall; interop_finish ends it. */
+/* Begins a FullDuplexCall. The caller frees the stream, for which interop_finish will do. */
 torc_stream *interop_duplex(torc_channel *channel, const struct torc_call_options *options);
-/* Asserts that the payload's bytes in the next response of a FullDuplexCall are 0 and returns their number; -1 at the
- * end. */
+/* Waits for the next response of a FullDuplexCall, asserts that the bytes of its payload are 0 and returns their
+ * number. Returns -1 when the RPC has ended, with whatever status. */
 long interop_receive_size(torc_stream *stream);
 /* Asserts that the payload's bytes are 0 and returns their number. */
 long interop_payload_size(const Grpc__Testing__StreamingOutputCallResponse *response);
-/* Ends a stream and frees it; asserts its code. */
+/* Waits for the RPC's end, asserts its status code, and frees the stream. */
 void interop_finish(torc_stream *stream, int code);
 
 void case_empty_unary(struct interop *t);

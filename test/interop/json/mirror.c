@@ -1,9 +1,14 @@
 /* proto3 JSON by libtorc-json, for suite_json.py: mirror SET TYPE...
  *
- * SET is a file with a FileDescriptorSet. A frame on standard input: a byte for what to do (a bit each: 1 JSON to
- * bytes, else bytes to JSON; 2 indent; 4 proto names; 8 emit defaults; 16 enum numbers; 32 allow unknown; 64 allow
- * partial), a byte for the type, the length in 4 bytes, little endian, the input. A frame back: a byte (1: the output,
- * 0: an error's text), the length, the output. */
+ * SET is a file with a FileDescriptorSet, of 16 MiB at most. A frame on standard input has:
+ *
+ *   1 byte    bits: 1 JSON to bytes (else bytes to JSON), 2 indent, 4 proto names, 8 emit defaults, 16 enum numbers,
+ *             32 allow unknown, 64 allow partial
+ *   1 byte    the index of its TYPE on the command line, from 0
+ *   4 bytes   the length of the input, little endian; then the input
+ *
+ * The frame written back has a byte (1: the output, 0: the text of an error), the length in 4 bytes, and the output or
+ * text. Exit 0 at the end of standard input, 1 at a frame of unknown type. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* The RPCs of the PSM client, at the given rate on each channel. Results come on the runtime's thread and go to
- * psm_stats. */
+/* The RPCs of the PSM client. Each wanted kind is sent at the rate `qps` on each channel. psm_load_send sends what is
+ * due by the clock, so a late call catches up. Results come on the runtime's thread and go to psm_stats. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ struct psm_load {
     struct psm_config config;
     torc_runtime *runtime;
     torc_channel **channels;
-    uint64_t began_ms, sent; /* sent: rounds of one RPC on each channel, of each kind that is wanted */
+    uint64_t began_ms, sent; /* sent: rounds; a round is an RPC of each wanted kind on each channel */
     atomic_bool succeeded, failed, closing;
 };
 
@@ -43,8 +43,8 @@ static void *zeroed(size_t n, size_t size)
     return p;
 }
 
-/* Returns the name of the backend that answered, which is in the response's headers or in a SimpleResponse; NULL if it
- * is unknown. */
+/* Returns the name of the backend that answered, from the header "hostname" or the SimpleResponse; NULL if neither has
+ * it. */
 static const char *hostname_of(const struct rpc *r, const torc_result *result)
 {
     const char *name = torc_metadata_find(torc_result_headers(result), "hostname", NULL);
@@ -85,7 +85,7 @@ static void send_one(struct psm_load *l, torc_channel *channel, enum psm_rpc kin
     int rc = kind == PSM_EMPTY_CALL
                  ? grpc__testing__test_service__empty_call__async(channel, &empty, &options, on_result, r, NULL, NULL)
                  : grpc__testing__test_service__unary_call__async(channel, &simple, &options, on_result, r, NULL, NULL);
-    if (rc != 0) { /* a bug of this program: wrong metadata */
+    if (rc != 0) {
         fprintf(stderr, "%s could not be started: %s\n", methods[kind], torc_strerror(rc));
         abort();
     }

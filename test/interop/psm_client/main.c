@@ -3,9 +3,9 @@
  * [--metadata=EmptyCall:key:value,...] [--rpc_timeout_sec=N] [--fail_on_failed_rpc=BOOL] [--print_response=BOOL]
  * [--secure_mode=BOOL]
  *
- * Prints "listening ADDR" once it listens on the stats port (0: any port), runs until SIGTERM or SIGINT. Exit 0; 1 when
- * an RPC failed that must not, when --rpc or --metadata is malformed, when a channel cannot be made or the port is
- * taken; 2 for other wrong usage. */
+ * Prints "listening ADDR" once it listens on the stats port (0: any port). Runs until SIGTERM or SIGINT, or with
+ * --fail_on_failed_rpc until an RPC fails after one has succeeded. Exit 1 after such an RPC, for a malformed --rpc or
+ * --metadata, and when the runtime, a channel or the server cannot be made; 2 for other wrong usage; else 0. */
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>
@@ -33,7 +33,7 @@ static torc_server *serve(struct psm_service *service, unsigned port, torc_pool 
     return server;
 }
 
-/* Sends until a signal comes or an RPC fails that must not. */
+/* Sends RPCs until a signal comes or psm_load_failed. */
 static void send_until(struct psm_load *load, const sigset_t *signals)
 {
     int signal;

@@ -22,7 +22,7 @@ enum {
     OPT_SECURE
 };
 
-/* The framework writes flags as --name=value. */
+/* optional_argument: getopt takes a value in the form --name=value alone, which is how the test driver writes it. */
 static const struct option options[] = {
     {"fail_on_failed_rpc", optional_argument, NULL, OPT_FAIL},
     {"fail_on_failed_rpcs", optional_argument, NULL, OPT_FAIL},
@@ -122,7 +122,7 @@ static bool rpc_of(const char *name, enum psm_rpc *out)
     return false;
 }
 
-/* Adds an entry "EmptyCall:key:value". Returns false if it is malformed. */
+/* Adds an entry "EmptyCall:key:value". Returns false if it is malformed or torc_metadata refuses it. */
 static bool add_metadata(struct psm_config *c, const char *entry)
 {
     char name[16], key[128];

@@ -1,6 +1,6 @@
 /* The client of gRPC's xDS interop tests (PSM interop): sends RPCs at a steady rate and answers a test driver's
- * questions, all by generated code on the public API. Source: gRPC's xds-test-descriptions.md. The main thread sends,
- * results come on the runtime's thread, and the driver's questions on threads of a pool, where they may wait. */
+ * questions. Source: gRPC's xds-test-descriptions.md. The main thread sends. Results come on the runtime's thread. The
+ * driver's questions are handled on threads of a pool, where handlers may wait. */
 #ifndef PSM_H
 #define PSM_H
 
@@ -23,7 +23,8 @@ struct psm_options {
     char *rpcs, *metadata; /* as in the flags; NULL: not given */
 };
 
-/* Returns 0, or the exit status after printing the reason. */
+/* Fills in the options, with defaults for flags that are not given. Returns 0; 2, with the reason printed, if a flag is
+ * wrong. The texts of the options point into argv. */
 int psm_options_parse(struct psm_options *o, int argc, char **argv);
 
 /* The RPCs to send; changed by XdsUpdateClientConfigureService. */
@@ -33,9 +34,10 @@ struct psm_config {
     int64_t timeout_ms;
 };
 
-/* Reads the flags --rpc and --metadata, whose texts it changes. Returns false, with the reason printed, if a flag is
- * malformed. */
+/* Reads the flags --rpc and --metadata, whose texts it changes. Returns false, with the reason printed and nothing to
+ * free, if a flag is malformed. */
 bool psm_config_init(struct psm_config *c, const struct psm_options *o);
+/* Frees the metadata. */
 void psm_config_fini(struct psm_config *c);
 
 /* --- counts; any thread --- */
@@ -44,18 +46,18 @@ struct psm_stats;
 
 struct psm_stats *psm_stats_new(void);
 void psm_stats_free(struct psm_stats *s);
-/* Ends the waits of psm_stats_watch. */
+/* Ends the waits of psm_stats_watch, now and from now on. */
 void psm_stats_close(struct psm_stats *s);
 /* Counts an RPC that starts. Returns its number. */
 uint64_t psm_stats_started(struct psm_stats *s, enum psm_rpc rpc);
-/* Counts the RPC's status code. `hostname`: the backend that answered with OK; NULL if the RPC failed or the name is
- * unknown: a watch counts the RPC as failed. */
+/* Counts the RPC's status code, and the RPC in the watches whose block it belongs to. `hostname`: the backend that
+ * answered with OK. NULL, if the RPC failed or the name is unknown: watches count the RPC as failed. */
 void psm_stats_ended(struct psm_stats *s, uint64_t number, enum psm_rpc rpc, const torc_result *result,
                      const char *hostname);
-/* Answers with all counts so far. */
+/* Answers the call with all counts so far. */
 void psm_stats_accumulated(struct psm_stats *s, torc_server_call *call);
-/* Waits until the next num_rpcs RPCs that start have ended (timeout_sec, or until psm_stats_close, at most), and
- * answers with what has come. */
+/* Waits until the next num_rpcs RPCs to start have all ended, timeout_sec have passed, or psm_stats_close was called.
+ * Answers the call with the counts of the RPCs that ended. num_rpcs must be at least 1, timeout_sec at least 0. */
 void psm_stats_watch(struct psm_stats *s, torc_server_call *call,
                      const Grpc__Testing__LoadBalancerStatsRequest *request);
 
@@ -63,11 +65,12 @@ void psm_stats_watch(struct psm_stats *s, torc_server_call *call,
 
 struct psm_load;
 
-/* Returns NULL, with the reason printed, if a flag is malformed or the runtime or a channel cannot be made. Borrows
- * both arguments. */
+/* Makes the runtime and the channels. Returns NULL, with the reason printed, if a flag is malformed or one of them
+ * cannot be made. Both arguments must outlive the load. */
 struct psm_load *psm_load_new(const struct psm_options *o, struct psm_stats *stats);
+/* Cancels the RPCs under way and waits for their ends, which psm_stats_ended still counts. */
 void psm_load_free(struct psm_load *l);
-/* Sends the RPCs that are due. Returns how many milliseconds to wait before the next call. Main thread. */
+/* Sends the RPCs that are due. Returns how many milliseconds to wait before calling it again. Main thread. */
 int64_t psm_load_send(struct psm_load *l);
 /* Takes ownership of the config. Any thread. */
 void psm_load_configure(struct psm_load *l, const struct psm_config *config);
@@ -81,10 +84,11 @@ bool psm_load_failed(const struct psm_load *l);
 struct psm_service {
     struct psm_stats *stats;
     struct psm_load *load;
-    int64_t default_timeout_ms;
+    int64_t default_timeout_ms; /* of RPCs after a ClientConfigureRequest without a timeout */
 };
 
-/* Registers the services' handlers, which wait and therefore need a pool. */
+/* Registers the services' handlers. Some of them wait, so they need a pool. `s` must outlive the server and the
+ * pool. */
 void psm_service_add(struct psm_service *s, torc_server *server, torc_error **error);
 
 #endif

@@ -56,7 +56,8 @@ static void configure(torc_server_call *call, const Grpc__Testing__ClientConfigu
     grpc__testing__xds_update_client_configure_service__configure__reply(call, &done);
 }
 
-/* Returns the resources of the RPCs' runtime; NULL with the call ended if they cannot be had. */
+/* Returns the status of the xDS resources of the load's runtime, in the call's arena. NULL, with the call finished, if
+ * the request has node_matchers or there is no status. */
 static const Envoy__Service__Status__V3__ClientStatusResponse *status_of(
     torc_server_call *call, const Envoy__Service__Status__V3__ClientStatusRequest *request, const struct psm_service *s)
 {

@@ -1,8 +1,9 @@
 /* The counts of the PSM client, and the driver's questions about them.
  *
- * A watch counts a block of RPCs, by their numbers: each RPC of the block that ends is counted in it, by backend. The
- * thread that asked waits in psm_stats_watch until all have ended or its time is over. What the watch collects is in
- * its call's arena, already as parts of the answer; `lock` guards it while the watch is in the list. */
+ * RPCs are numbered as they start. A watch counts a block of them: it counts each RPC of the block that ends, by
+ * backend or as failed. The thread that asked waits in psm_stats_watch until all RPCs of the block have ended, the time
+ * is over, or the stats are closed. The watch collects its counts as parts of the answer, in the arena of its call;
+ * `lock` guards them while the watch is in the list. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ typedef Grpc__Testing__LoadBalancerStatsResponse__RpcMetadata rpc_metadata;
 typedef Grpc__Testing__LoadBalancerStatsResponse__MetadatasByPeerEntry metadatas_entry;
 typedef Grpc__Testing__LoadBalancerStatsResponse__MetadataEntry metadata_entry;
 
-/* A question that waits for its block of RPCs. */
+/* A GetClientStats that waits for its block of RPCs. */
 struct watch {
     struct watch *next;
     torc_arena *arena;
@@ -118,7 +119,7 @@ static void *append(torc_arena *arena, void *list, size_t *n, void *added)
     return list;
 }
 
-/* Makes a message of the type and appends it to the field of `to`. */
+/* Makes a message of the type in the arena, and appends it to the repeated field of `to`. */
 #define ADD(arena, to, field, added, type, init)                                                                       \
     do {                                                                                                               \
         (added) = alloc(arena, sizeof(type));                                                                          \
@@ -173,8 +174,8 @@ static void add_metadatas(struct watch *w, char *hostname, const torc_result *re
                  GRPC__TESTING__LOAD_BALANCER_STATS_RESPONSE__METADATA_TYPE__TRAILING);
 }
 
-/* Counts in the watch's answer an RPC that has ended: for its backend, in the total and in its method's list, or as a
- * failure if `hostname` is NULL. */
+/* Counts an RPC that has ended in the watch's answer: for its backend, in the list of all RPCs and in that of its
+ * method; or as a failure if `hostname` is NULL. */
 static void record(struct watch *w, enum psm_rpc rpc, const torc_result *result, const char *hostname)
 {
     response *r = &w->answer;

@@ -1,7 +1,7 @@
 /* The server of gRPC's interop suite, on generated code.
  * usage: interop_server [--listen ADDR] [--tls-cert FILE --tls-key FILE] [--max-streams N]
- * Prints "version VERSION" and "listening ADDR", and serves until its standard input ends, then stops gracefully. Exit
- * 0, 1 with the reason on stderr, 2 for wrong usage. */
+ * A flag may also be written as --name=value. Prints "version VERSION" and "listening ADDR", serves until its standard
+ * input ends, then stops gracefully. Exit 0; 1, with the reason on stderr, if it cannot serve; 2 for wrong usage. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 #include "grpc/testing/messages.torc.h"
 #include "service.h"
 
-/* For RPCs that run at the end. */
+/* How long RPCs under way may go on when the server stops. */
 enum { GRACE_MS = 10000 };
 
 struct flags {

@@ -1,8 +1,8 @@
 /* grpc.testing.TestService, on generated code.
  *
- * EmptyCall, UnaryCall and StreamingInputCall run on the loop's thread; StreamingInputCall has events, since it looks
- * at how each message came. StreamingOutputCall and FullDuplexCall wait for their client on threads of a pool.
- * UnimplementedCall has no handler, and UnimplementedService is not added: as wanted. */
+ * EmptyCall, UnaryCall and StreamingInputCall run on the loop's thread. StreamingInputCall uses events, whose messages
+ * say whether they came compressed. StreamingOutputCall and FullDuplexCall run on threads of a pool, where they wait
+ * for their client. UnimplementedCall has no handler and UnimplementedService is not added, as the suite wants it. */
 #include "service.h"
 
 #include <poll.h>
@@ -11,10 +11,10 @@
 #define ECHO_INITIAL "x-grpc-test-echo-initial"
 #define ECHO_TRAILING "x-grpc-test-echo-trailing-bin"
 
-/* Largest body of an answer: what a client accepts by default is less. */
+/* The largest payload of a response. A client accepts less by default (4 MiB). */
 enum { MAX_BODY = 64 << 20 };
 
-/* Sends the initial metadata that the client wants to see again. */
+/* Sends the response's headers with the client's ECHO_INITIAL, if the request has it. */
 static void echo_initial(torc_server_call *call)
 {
     size_t n;
@@ -27,7 +27,7 @@ static void echo_initial(torc_server_call *call)
     torc_metadata_free(metadata);
 }
 
-/* Ends the call with the trailer that the client wants to see again. */
+/* Finishes the call, with the client's ECHO_TRAILING if the request has it. */
 static void finish(torc_server_call *call, int code, const char *text)
 {
     size_t n;
@@ -39,7 +39,8 @@ static void finish(torc_server_call *call, int code, const char *text)
     torc_metadata_free(trailers);
 }
 
-/* Returns whether a message came as the client says that it sent it; otherwise the call is finished. */
+/* Returns true if the message came compressed or uncompressed as the client says, or the client does not say. Otherwise
+ * finishes the call. */
 static bool compressed_as_expected(torc_server_call *call, const torc_message *message,
                                    const Grpc__Testing__BoolValue *expected)
 {
@@ -55,7 +56,7 @@ static unsigned flags_of(const Grpc__Testing__BoolValue *compressed)
     return compressed && compressed->value ? TORC_SEND_COMPRESS : TORC_SEND_PLAIN;
 }
 
-/* Makes a payload of zeros in memory of the call. Returns false, and the call is finished, if the size is out of
+/* Makes a payload of zero bytes in the call's arena. Returns false, with the call finished, if the size is out of
  * range. */
 static bool payload_make(Grpc__Testing__Payload *payload, torc_server_call *call, int32_t size)
 {
@@ -70,7 +71,8 @@ static bool payload_make(Grpc__Testing__Payload *payload, torc_server_call *call
     return true;
 }
 
-/* Finishes the call with the status that the client asked for. Returns false if it asked for none, or for OK. */
+/* Finishes the call with the status that the client asked for. Returns false, with nothing done, if it asked for none
+ * or for OK. */
 static bool ended_as_asked(torc_server_call *call, const Grpc__Testing__EchoStatus *status)
 {
     if (!status || status->code == TORC_STATUS_OK)
@@ -81,7 +83,7 @@ static bool ended_as_asked(torc_server_call *call, const Grpc__Testing__EchoStat
 
 /* --- load --- */
 
-/* Records a value of the call (`orca` NULL) or of the server. */
+/* Records a value of the server's load, or with `orca` NULL of the call's. */
 static void load_set(torc_orca *orca, torc_server_call *call, int metric, const char *name, double value)
 {
     if (orca)
@@ -90,7 +92,8 @@ static void load_set(torc_orca *orca, torc_server_call *call, int metric, const 
         torc_orca_record(call, metric, name, value);
 }
 
-/* Takes over the report that a client wants to see again. */
+/* Records the values of the client's report as the server's load, or with `orca` NULL as the call's. The report may be
+ * NULL. */
 static void load_take(torc_orca *orca, torc_server_call *call, const Grpc__Testing__TestOrcaReport *report)
 {
     if (!report)
@@ -181,7 +184,7 @@ static void streaming_input_call(torc_server_call *call, void *arg)
 typedef int (*reply_fn)(torc_server_call *call, const Grpc__Testing__StreamingOutputCallResponse *response,
                         unsigned flags, int64_t timeout_ms);
 
-/* Sends what a request asks for. Returns false when the call was finished. */
+/* Sends the responses that a request asks for. Returns false if the call was finished. */
 static bool answer(torc_server_call *call, const Grpc__Testing__StreamingOutputCallRequest *request, reply_fn reply)
 {
     if (ended_as_asked(call, request->response_status))

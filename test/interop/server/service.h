@@ -12,10 +12,10 @@
 
 #include "services.torc.h"
 
-enum { INTEROP_THREADS = 32 }; /* of the pool */
+enum { INTEROP_THREADS = 32 }; /* of the pool that is given to interop_service_add */
 
-/* Adds the service to a server whose option gzip is on. Calls that wait for their client run on the pool. Clients may
- * set the server's load. */
+/* Adds the service to a server whose option gzip is on. Methods that wait for their client run on the pool. Clients of
+ * FullDuplexCall may set the server's load in `orca`, which must outlive the server and the pool. */
 void interop_service_add(torc_server *server, torc_pool *pool, torc_orca *orca, torc_error **error);
 
 #endif

@@ -1,5 +1,6 @@
-/* The scheduler of weighted_round_robin, for suite_loads.py: reads lines "SEQUENCE PICKS WEIGHT WEIGHT ...", and writes
- * for each the places that are picked, and the sequence after it. */
+/* The scheduler of weighted_round_robin, for suite_loads.py: reads lines "SEQUENCE PICKS WEIGHT WEIGHT ...", of at most
+ * 256 weights. Writes a line for each: the places of PICKS picks (none if there is no scheduler for these weights) and
+ * the sequence after them. */
 #include <stdio.h>
 #include <stdlib.h>
 

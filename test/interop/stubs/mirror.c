@@ -1,7 +1,7 @@
-/* Unpacks each message that comes and sends back what it packs to, for suite_stubs.py.
+/* Unpacks each message from standard input, packs it again and writes it to standard output, for suite_stubs.py.
  *
- * A frame on standard input: a byte for the type (its place in `types`), the length in 4 bytes, little endian, and the
- * message. A frame back: a byte (1: a message, 0: an error's text), the length, the bytes. */
+ * A frame of the input has a byte for the type (its index in `types`), the length in 4 bytes, little endian, and the
+ * message. A frame of the output has a byte (1: a message, 0: the text of an error), the length, and the bytes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
