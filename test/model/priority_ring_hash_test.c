@@ -10,9 +10,9 @@
  * the rings, so that no other hash matters.
  *
  * After each event: the attempts and connections are those that the model allows, endpoint by endpoint; the state and
- * the next timer are the model's; a call of each hash gets the model's answer. In each state that an event leads to,
- * each endpoint of the config is once the only one that can be reached. Then the tree does not stay in CONNECTING or
- * TRANSIENT_FAILURE without calls, and waiting calls get to the endpoint in the end.
+ * the next timer are the model's; a call of each hash gets the model's answer. In each new state that an event leads
+ * to, each endpoint of the config is once the only one that can be reached. Then the tree does not stay in CONNECTING
+ * or TRANSIENT_FAILURE without calls, and waiting calls get to the endpoint in the end.
  *
  * TORC_MODEL_DEPTH: the number of events in a sequence, 1 to 15 (default 8). */
 #include <stdio.h>

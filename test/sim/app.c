@@ -1,7 +1,8 @@
-/* The application: public handles under names of their own, and a call of any kind with its outcome as plain data.
+/* The application: public handles as structs of its own, and calls of any kind, with their outcomes as plain data.
  *
- * A call's struct lives until both have happened: the application freed its handle, and Torc reported the end. After
- * the handle was freed, Torc's report reaches nobody. A constructor that fails aborts the run: its options are good. */
+ * The struct of a call lives until the caller has freed the handle and Torc has reported the call's end, in either
+ * order. After app_call_free nothing of the call is reported to the caller. A runtime, a channel or a call that cannot
+ * be made aborts the program: its options are good. */
 #include "sim/app.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@ struct app_call {
     struct app_call_events events;
     void *arg;
     unsigned n_messages, n_sent;
-    bool over, freed; /* the last of the two frees it */
+    bool over, freed; /* Torc reported the end; the caller freed the handle. The struct is freed when both are set */
 };
 
 static void app_fail(const char *what, torc_error *error)
@@ -87,7 +88,7 @@ void app_channel_free(struct app_channel *ch)
 
 /* --- calls --- */
 
-/* A response without messages may be trailers alone. */
+/* A response without messages may be Trailers-Only. */
 static const char *result_set_cookie(const torc_result *result)
 {
     const char *found = torc_metadata_find(torc_result_headers(result), "set-cookie", NULL);
@@ -133,7 +134,7 @@ static void stream_on_message(torc_stream *stream, const torc_message *message, 
     call->events.on_message(call->arg, torc_message_data(message), torc_message_size(message));
 }
 
-/* Sends until there is no room. */
+/* Sends messages until all are sent or there is no room. Half-closes a stream that has none to send. */
 static void stream_go_on(torc_stream *stream, struct app_call *call)
 {
     int rc = 0;

@@ -1,5 +1,5 @@
-/* The application of a simulation. It uses Torc's public API, of which the rest of the world needs the constants and
- * the names of statuses alone. Everything runs on the world's one thread; handles belong to the caller. */
+/* The application of a simulation. It is the only user of Torc's public API; the oracle uses its constants and
+ * torc_status_code_name. Everything runs on the world's one thread. The caller frees the handles. */
 #ifndef SIM_APP_H
 #define SIM_APP_H
 
@@ -19,7 +19,8 @@ void app_domain_free(struct app_domain *d);
 /* `domain` may be NULL. */
 struct app_runtime *app_runtime_new(struct app_domain *domain);
 void app_runtime_free(struct app_runtime *rt);
-/* Returns the client status of the runtime's xDS clients, a ClientStatusResponse, for app_memory_free. */
+/* Returns a ClientStatusResponse of the runtime's xDS clients, without the resources' contents. The caller frees it
+ * with app_memory_free. */
 void *app_client_status(struct app_runtime *rt, size_t *size);
 void app_memory_free(void *bytes);
 
@@ -43,26 +44,28 @@ struct app_outcome {
 
 struct app_call_options {
     enum sim_kind kind;
-    const char *request; /* the message of a unary call, the header x-call of streams */
-    unsigned n_messages; /* that a stream sends, made by the event `make` */
+    const char *request; /* the message of a unary call; of streams, the header x-call */
+    unsigned n_messages; /* how many a stream sends; `make` makes them */
     const char *key;     /* header x-key; NULL: none */
     const char *cookie;  /* header cookie; NULL: none */
-    int64_t timeout_ms;  /* < 0: none; 0: it has passed */
+    int64_t timeout_ms;  /* < 0: none; 0: the deadline has passed already */
     bool wait_for_ready;
 };
 
 struct app_call_events {
-    /* Returns the message to send, borrowed until the next one. */
+    /* Returns message number `index` to send, which is copied. Called again for a message that found no room. */
     const void *(*make)(void *arg, unsigned index, size_t *size);
     void (*on_message)(void *arg, const void *data, size_t size);
     void (*on_done)(void *arg, const struct app_outcome *outcome);
 };
 
-/* One call. Events come from the world, on_done once, and none after the handle was freed. The caller frees the handle.
- * The memory of a call that was freed early goes when Torc reports its end: without a report it is a leak. */
+/* Starts a call. `make` may be called inside this function, the other events only from the loop. on_done comes once;
+ * no event comes after app_call_free. `events` is copied. */
 struct app_call *app_call_start(struct app_channel *ch, const struct app_call_options *o,
                                 const struct app_call_events *events, void *arg);
 void app_call_cancel(struct app_call *call);
+/* Frees the handle; a call that runs is cancelled. Its memory is freed when Torc has reported its end, so that a call
+ * whose end is never reported shows as a leak. */
 void app_call_free(struct app_call *call);
 
 #endif

@@ -1,4 +1,4 @@
-/* The calls of a run: what each asks for, its cookie and messages, and what the oracle hears of it. */
+/* The calls of a run: what each asks for, its cookie and its messages, and what the oracle is told of it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,8 @@ static unsigned below(struct tc_rng *rng, unsigned n)
 
 /* --- sessions --- */
 
-/* Reads "sid=BASE64...", which is "10.1.0.H:8080;cluster:cN". Leaves -1 for what is not that. */
+/* Reads "sid=BASE64...", where BASE64 encodes "ADDRESS;cluster:cN". Stores the address's host and N; -1 for what is
+ * missing or malformed. */
 static void cookie_read(const char *cookie, int *host, int *cluster)
 {
     struct tc_buf raw = {0};
@@ -117,8 +118,7 @@ static void call_choose(const struct sim_client *c, struct tc_rng *rng, struct o
     cookie_read(host < SIM_HOSTS ? c->cookies[o->service][host] : NULL, &o->session, &o->session_cluster);
 }
 
-/* Most messages are small; where buffers are large, the messages of some streams are together larger than HTTP/2's
- * window. */
+/* Most messages are small. With large buffers, a few streams have messages that together exceed HTTP/2's window. */
 static size_t size_choose(const struct sim_client *c, struct tc_rng *rng)
 {
     bool large = below(rng, 16) == 0 && !sim_feature_on(c, SIM_FEATURE_SMALL_BUFFERS);
@@ -245,6 +245,6 @@ void sim_step_free(struct sim_client *c, struct tc_rng *rng)
     sim_count(SIM_COUNT_CALLS_FREED);
     oracle_call_freed(call->id, tc_world_now_ms());
     app_call_free(call->app);
-    /* The memory stays until the next sweep, for an outcome that must not come. */
+    /* The struct stays until the next sweep, so that an outcome, which must not come, would find it. */
     call->freed = true;
 }

@@ -1,8 +1,9 @@
 /* The mesh of a seed, and the changes of a run: faults of hosts and connections, and changes of resources.
  *
- * A resource that is bad or deleted disturbs no client that had a good one (A88). Therefore listeners, with their
- * routes, and clusters change only while all resources are good: a client that is sent to a cluster for the first time
- * must find it. */
+ * A resource that becomes bad or is deleted disturbs no client that had a good version (A88). A client without one
+ * would be disturbed: a client that is sent to a cluster for the first time must find the cluster's resources.
+ * Therefore a listener, with its routes, or a cluster gets another good version only while all resources are good and
+ * no known name fails. */
 #include "base/clock.h"
 #include "sim/faults.h"
 #include "sim/names.h"
@@ -86,7 +87,7 @@ static void leaf_choose(const struct sim_client *c, struct sim_cluster *cluster,
     cluster->outliers = sim_feature_on(c, SIM_FEATURE_OUTLIERS) && below(rng, 2);
 }
 
-/* A service of a plain DNS name, which hedges. */
+/* Adds a service whose channels use a plain DNS name and hedge. */
 static void hedged_make(struct sim_client *c, struct tc_rng *rng)
 {
     struct sim_mesh *m = &c->mesh;
@@ -193,7 +194,7 @@ void sim_control_plane_turn(struct sim_client *c, bool down)
     sim_story("the control plane is %s", down ? "unreachable" : "back");
     sim_note_disturbance(c);
     bool settled = oracle_settled(tc_world_now_ms());
-    bool deaf = sim_net_last_fault_ns() == UINT64_MAX; /* a half-open connection may be that to the control plane */
+    bool deaf = sim_net_last_fault_ns() == UINT64_MAX; /* the half-open connection may lead to the control plane */
     c->control_plane_down = down;
     c->fell_back = false;
     tc_host_set(SIM_CONTROL_PLANE, down ? TC_HOST_REFUSES : TC_HOST_UP);
@@ -270,7 +271,7 @@ static bool clients_have_all(const struct sim_client *c)
     return oracle_settled(tc_world_now_ms()) && c->changed_ms + ORACLE_SETTLED_MS < tc_world_now_ms();
 }
 
-/* A name that fails later on must have been known to all who use it; then nothing changes for them. */
+/* A name begins to fail only when every channel that uses it knows its addresses: nothing changes for the channels. */
 static void fault_name(struct sim_client *c, struct tc_rng *rng)
 {
     unsigned cluster = below(rng, SIM_CLUSTERS);
@@ -363,7 +364,7 @@ void sim_name_move(struct sim_client *c, unsigned cluster)
     sim_cluster_text(&c->mesh.clusters[cluster], text, sizeof(text));
     sim_story("the name d%u.test has other addresses: %s", cluster, text);
     sim_name_set(cluster, &c->mesh.clusters[cluster]);
-    if (cluster < c->mesh.n_clusters) /* for a time when it is an EDS cluster */
+    if (cluster < c->mesh.n_clusters) /* the EDS resource, for later: a change may make it an EDS cluster */
         sim_change_served(c, SIM_ENDPOINTS_OF, cluster);
     oracle_changed(&c->mesh, tc_world_now_ms());
 }
@@ -386,7 +387,7 @@ static void change_good(struct sim_client *c, struct tc_rng *rng, enum sim_resou
     struct sim_cluster *cluster = &c->mesh.clusters[which];
     if (kind == SIM_ENDPOINTS_OF) {
         if (cluster->dns)
-            return; /* who has looked the name up would not look again */
+            return; /* a channel that has looked the name up does not look again */
         sim_endpoints_make(c, cluster, 0, rng);
         sim_count(SIM_COUNT_CHANGE_ENDPOINTS);
     } else if (!sim_routes_may_change(c)) {
@@ -462,10 +463,10 @@ void sim_step_change(struct sim_client *c, struct tc_rng *rng)
     unsigned what = below(rng, 4);
     if (kind == SIM_ENDPOINTS_OF && c->mesh.clusters[which].is_aggregate)
         kind = SIM_CLUSTER;
-    /* A version that clients have not heard of yet must not be overtaken by a bad one. */
-    bool heard = !c->control_plane_down && clients_have_all(c) &&
-                 !sim_feature_on(c, SIM_FEATURE_DATA_ERRORS); /* where they would disturb */
-    /* Clients that never had the listener have none of the resources that it leads to. */
+    /* A bad version must not overtake a good one that clients have not heard of yet. With DATA_ERRORS clients drop a
+     * resource that becomes bad or is deleted (A88), which would disturb. */
+    bool heard = !c->control_plane_down && clients_have_all(c) && !sim_feature_on(c, SIM_FEATURE_DATA_ERRORS);
+    /* Clients that never had the listener may have none of the resources that it leads to. */
     bool first = kind == SIM_LISTENER && c->mesh.services[which].unrouted;
     if (first && (!all_good(c, SIM_CLUSTER) || any_name_fails_later(c)))
         return;
@@ -481,7 +482,7 @@ void sim_step_change(struct sim_client *c, struct tc_rng *rng)
         sim_change_neutral(c, kind, which);
 }
 
-/* Listeners that no client has ever accepted. */
+/* Makes listeners bad before any client has begun: no client has ever accepted a version of them. */
 static void first_listeners(struct sim_client *c, struct tc_rng *rng)
 {
     for (unsigned s = 0; s < c->mesh.n_services; s++) {

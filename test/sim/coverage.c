@@ -11,7 +11,7 @@
 #endif
 
 static struct sim_coverage *in;
-static uint32_t before; /* of the last block */
+static uint32_t before; /* the hash of the block before, shifted: A to B is not B to A */
 
 void sim_coverage_count_in(struct sim_coverage *c)
 {
@@ -20,7 +20,8 @@ void sim_coverage_count_in(struct sim_coverage *c)
 
 void __sanitizer_cov_trace_pc(void);
 
-/* Called by each block of code. Addresses count from a function of the program, so that they are those of every run. */
+/* Called by each block of code. Takes the address relative to a function of the program: the same in every run,
+ * wherever the program is loaded. */
 NOT_COUNTED void __sanitizer_cov_trace_pc(void)
 {
     if (in == NULL)

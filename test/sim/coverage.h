@@ -1,5 +1,5 @@
-/* Which code a run reaches: how often the program went from one block of code to another. Counted in builds with
- * TORC_SIM_COVERAGE alone, in which the compiler calls a function of coverage.c in each block. */
+/* Which code a run reaches: how often the program went from one block of code to another. Only builds with
+ * TORC_SIM_COVERAGE count: there the compiler calls a function of coverage.c in each block. */
 #ifndef SIM_COVERAGE_H
 #define SIM_COVERAGE_H
 
@@ -11,7 +11,7 @@ struct sim_coverage {
     uint32_t counts[SIM_COVERAGE_EDGES];
 };
 
-/* Counts from here on go into `c`, which must be zeroed; NULL: nowhere. */
+/* Counts go into `c` from now on, which must be zeroed. NULL: nothing is counted. */
 void sim_coverage_count_in(struct sim_coverage *c);
 /* Adds a run to what all runs have reached: seen[i] has a bit for each magnitude (power of two) of count i. Returns how
  * many bits are new. */

@@ -1,4 +1,4 @@
-/* Faults of one connection. The workload draws `which`: nothing here draws random numbers. */
+/* Faults of single connections. The caller draws `which`; nothing here draws random numbers. */
 #include "sim/faults.h"
 
 #include "sim/oracle.h"

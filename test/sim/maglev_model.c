@@ -1,12 +1,14 @@
 /* The oracle's table, in plain steps:
  *
- * A host's part is its weight over the sum of all weights of the priority; with weights of localities it is the part of
- * its locality, among those that have hosts, times the weight over the sum there. Hosts take turns in the order of
- * their addresses as text. In turn number N a host claims if N parts of its own are at least as much as it has had to
- * pay, and a slot costs the largest part. It claims the first slot that is free on its way, which begins at
- * XXH64(address, 0) modulo the size and goes on by XXH64(address, 1) modulo (size - 1), plus 1.
+ * A host's part is its weight over the sum of all weights of the priority. With weights of localities it is the part of
+ * its locality (its weight over the sum of those that have hosts) times the host's weight over the sum in the locality.
  *
- * The last tables are kept, since one takes a while to fill. */
+ * Hosts take turns in the order of their addresses as text. A slot costs the largest part of all. In round N, from 1
+ * on, a host claims a slot if N times its part is at least what it has paid so far. Its way through the table begins at
+ * XXH64(address, 0) modulo the size and goes on in strides of XXH64(address, 1) modulo (size - 1), plus 1. It claims
+ * the first slot of its way that is free.
+ *
+ * The last four tables are kept, since one takes a while to fill. */
 #include "sim/maglev_model.h"
 
 #include <stdlib.h>
@@ -26,7 +28,7 @@ struct taker {
 struct table {
     size_t n;
     unsigned size;
-    struct taker takers[HOSTS_MAX]; /* as they were before the first turn */
+    struct taker takers[HOSTS_MAX]; /* as they were before the first round */
     signed char slots[DEFAULT_SIZE];
 };
 
@@ -43,7 +45,7 @@ static unsigned weight_of(const struct sim_locality *l)
     return sum;
 }
 
-/* Fills in the hosts of the priority. Returns how many. */
+/* Fills in the hosts of the priority, sorted by address. Returns how many. */
 static size_t takers_of(const struct sim_cluster *c, unsigned priority, unsigned size, struct taker *takers)
 {
     double all = 0, localities = 0;

@@ -4,8 +4,8 @@
 
 #include "sim/mesh.h"
 
-/* Returns the host that the table of this priority of the cluster gives to the header value, when those hosts can be
- * reached: the first one from the value's slot on. -1: none of the table's hosts can be reached. */
+/* Returns the host that the table of this priority of the cluster gives to the header value: from the value's slot on,
+ * the first host that is reachable. -1: no host of the table is. */
 int maglev_model_host(const struct sim_cluster *cluster, unsigned priority, const char *value,
                       const bool reachable[SIM_HOSTS]);
 

@@ -4,10 +4,11 @@
  *     sim --count M [--from N | --fresh] [--seconds S] [--jobs J] [--steps K]
  *         [--digests] [--report] [--no-shortening]                              a search: a process for each seed
  *     sim --corpus FILE [--jobs J]                                              the runs of a corpus
- *     sim --guided FILE --seconds S [--jobs J]                                  a search that keeps a corpus
+ *     sim --guided FILE --seconds S [--from N | --fresh] [--jobs J]             a search that keeps a corpus
  *
- * A search ends after M seeds or S seconds, of which at least one is given. It stops at the first seed with a violation
- * (or a crash), makes its run shorter (search.c), and prints the command that replays it. */
+ * A search ends after M seeds or S seconds, of which at least one is given, or after the last run of its corpus. It
+ * stops at the first run with a violation (or a crash), makes the run shorter (search.c), and prints the command that
+ * replays it. Exit 1 after a violation, 2 for wrong usage; search.h has the others. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

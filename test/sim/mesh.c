@@ -1,4 +1,4 @@
-/* Names, addresses and texts of the simulated mesh. */
+/* Names, addresses and texts of a simulated mesh. */
 #include "sim/mesh.h"
 
 #include <stdio.h>

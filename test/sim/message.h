@@ -1,5 +1,5 @@
-/* The messages of streams: each says who sent it, for which call, and its number, and may have bytes after that, which
- * must arrive as they were. */
+/* The messages of streams. Each has a head: who sent it, for which call, and its index. The bytes after the head follow
+ * from it, so that damage shows. */
 #ifndef SIM_MESSAGE_H
 #define SIM_MESSAGE_H
 
@@ -15,10 +15,10 @@ struct sim_message {
     unsigned index;
 };
 
-/* Writes a message of `size` bytes, but not less than its head and not more than SIM_MESSAGE_MAX, into memory of the
- * callee, which the next call overwrites. Stores the size. */
+/* Returns a message of `size` bytes, at least its head and at most SIM_MESSAGE_MAX, in static memory that the next call
+ * overwrites. Stores its size in *written. */
 const void *sim_message_write(const struct sim_message *m, size_t size, size_t *written);
-/* Returns false if the bytes are not a message, or are damaged. */
+/* Reads a message. Returns false if the bytes are too few (*m is untouched) or damaged (*m has what the head says). */
 bool sim_message_read(struct sim_message *m, const void *data, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
-/* The names of the clusters: a name that begins with dC, such as dC.test and dCvVERSION.test, has the addresses of
- * cluster C, unless look-ups of it fail; every other name is not found. */
+/* The names of the clusters. A name that begins with "d" and the number C, such as dC.test and dCvVERSION.test, has the
+ * addresses of cluster C. It is not found while its look-ups fail, and no other name is found. */
 #include "sim/names.h"
 
 #include <stdio.h>
