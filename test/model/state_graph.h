@@ -25,7 +25,7 @@ size_t state_graph_count(const struct state_graph *g);
 uint32_t state_graph_step(struct state_graph *g, uint32_t from, const struct event *by, const struct state_sign *to);
 /* Writes the events of the first path to a state to `out`, which must have room for them. Returns their number. */
 size_t state_graph_path(const struct state_graph *g, uint32_t state, struct event *out);
-/* Returns how many sequences of that many of the steps begin in the first state. */
+/* Returns the number of sequences of `steps` steps from the first state, by the steps added so far. */
 double state_graph_sequences(const struct state_graph *g, int steps);
 
 #endif

@@ -2,8 +2,8 @@
  *
  * A resource that becomes bad or is deleted disturbs no client that had a good version (A88). A client without one
  * would be disturbed: a client that is sent to a cluster for the first time must find the cluster's resources.
- * Therefore a listener, with its routes, or a cluster gets another good version only while all resources are good and
- * no known name fails. */
+ * Therefore a listener, with its routes, or a cluster gets new contents only while all resources are good and no known
+ * name fails (sim_routes_may_change). */
 #include "base/clock.h"
 #include "sim/faults.h"
 #include "sim/names.h"
@@ -29,7 +29,7 @@ static void locality_make(struct sim_client *c, struct sim_locality *l, unsigned
     for (size_t i = 0; i < n; i++) {
         unsigned host = below(rng, (unsigned)c->mesh.n_hosts);
         if (used[host])
-            continue; /* an address is in a resource once */
+            continue; /* an address may be in a resource only once */
         used[host] = true;
         l->endpoints[l->n_endpoints++] = (struct sim_endpoint){host, 1 + below(rng, 3)};
     }
@@ -76,7 +76,7 @@ static enum sim_policy policy_choose(const struct sim_client *c, struct tc_rng *
 
 static void leaf_choose(const struct sim_client *c, struct sim_cluster *cluster, struct tc_rng *rng)
 {
-    static const unsigned sizes[] = {0, 13, 101, 1021}; /* each host has a slot in any */
+    static const unsigned sizes[] = {0, 13, 101, 1021}; /* in a table of any of these sizes each host has a slot */
     static const unsigned factors[] = {100, 125, 200};
     cluster->table_size = sizes[below(rng, TC_ARRAY_LEN(sizes))];
     cluster->locality_weights = below(rng, 2);

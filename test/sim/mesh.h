@@ -45,19 +45,19 @@ struct sim_locality {
 
 struct sim_cluster {
     bool is_aggregate;
-    size_t n_children; /* of an aggregate; the other members are of leaves */
+    size_t n_children; /* of an aggregate */
     unsigned children[SIM_CHILDREN];
-    enum sim_policy policy;
-    bool dns;              /* LOGICAL_DNS: the endpoints are the addresses of the name dCvVERSION.test */
-    unsigned version;      /* of the endpoints. Part of the name, so that only scene_move changes a name's addresses */
-    bool outliers;         /* outlier detection is on (A50) */
-    unsigned max_requests; /* circuit breaking (A32); 0: none */
-    unsigned table_size;   /* of maglev; 0: the default */
-    bool locality_weights; /* maglev heeds the localities' weights */
-    unsigned balance;      /* hash_balance_factor of policies that hash; 0: loads are not bounded */
-    unsigned drop_percent; /* the percentage of picks that the endpoints' resource has dropped; unused with `dns` */
-    unsigned revisions[2]; /* how many updates had no difference that counts: of the cluster, of its endpoints */
-    bool moved;            /* the endpoints' resource has its second name (sim_endpoints_name) */
+    enum sim_policy policy; /* of a leaf */
+    bool dns;               /* LOGICAL_DNS: the endpoints are the addresses of the name dCvVERSION.test */
+    unsigned version;       /* of the endpoints. Part of the name, so that only scene_move changes a name's addresses */
+    bool outliers;          /* outlier detection is on (A50) */
+    unsigned max_requests;  /* circuit breaking (A32); 0: none */
+    unsigned table_size;    /* of maglev; 0: the default */
+    bool locality_weights;  /* maglev heeds the localities' weights */
+    unsigned balance;       /* hash_balance_factor of policies that hash; 0: loads are not bounded */
+    unsigned drop_percent;  /* the percentage of picks that the endpoints' resource has dropped; unused with `dns` */
+    unsigned revisions[2];  /* how many updates had no difference that counts: of the cluster, of its endpoints */
+    bool moved;             /* the endpoints' resource has its second name (sim_endpoints_name) */
     size_t n_localities;
     struct sim_locality localities[SIM_LOCALITIES];
 };

@@ -1,8 +1,8 @@
-/* The rules. Those of load reports and CSDS are in oracle_reports.c.
+/* The rules. Rules of load reports and CSDS are in oracle_reports.c.
  *
  * Always:
  *   once        a call ends once, and not after it was freed
- *   deadline    DEADLINE_EXCEEDED comes at the deadline, and no call outlives its own, or the limit of its route (A31)
+ *   deadline    DEADLINE_EXCEEDED comes at the deadline, and no call outlives its deadline or its route's limit (A31)
  *   cancelled   CANCELLED comes only to calls that the application cancelled
  *   echo        an OK has the answer of the backend that the result names, to this call
  *   stream      messages come whole, in order and once, all of one backend; an OK has all of them
@@ -41,15 +41,18 @@
  *   waiting     a call that began before the world settled ends, too
  *   note        a policy's failure says which node and which name it concerns (A88)
  *   quiet       nobody connects more often than backoff allows
+ *   look-up     when the connections to a name's hosts end, the name is looked up again (scene_move), unless a look-up
+ *               came less than LOOK_UP_INTERVAL_MS before
  *   injected    the fault filter (A33) and drops fail calls where they are set to alone, before a backend sees them
  *   fallback    nobody is connected to the second control plane while the first one serves, or when it was lost while
  *               clients had all that they asked for; when they had not, somebody is (A71)
  *
- * Exceptions, by the texts, if a service has several groups. A group whose reachable endpoints may all be ejected may
- * be passed over, and so may a ring with one that may be ejected (A50). Two more for rings. A ring with two endpoints
- * that cannot be reached may be in TRANSIENT_FAILURE while a third connects (A42's aggregation, rule 2): A56 turns to
- * the next group meanwhile, even to one that fails. And a ring connects one endpoint after the other (A42): while a
- * silent one takes longer than A56's failover timer, the ring is in CONNECTING, and A56 passes it over. */
+ * Exceptions, by the texts: if a service has several groups, some may be passed over (oracle_may_pass_over).
+ *   ejected     a group whose reachable endpoints may all be ejected, and a ring with one that may be (A50)
+ *   two failed  a ring with two endpoints that cannot be reached: it may be in TRANSIENT_FAILURE while a third connects
+ *               (A42's aggregation, rule 2). A56 turns to the next group meanwhile, even to one that fails
+ *   too slow    a ring with a silent endpoint, if connecting may take longer than A56's failover timer: a ring connects
+ *               one endpoint after the other (A42), and is in CONNECTING meanwhile */
 #include "sim/oracle_internal.h"
 
 #include <stdio.h>
@@ -154,9 +157,9 @@ void oracle_judge_look_up(unsigned cluster, uint64_t now_ms)
                       cluster, (unsigned long long)(now_ms - lost_ms), (unsigned long long)(now_ms - asked_ms));
 }
 
-/* Calls on the connection go on, new ones go to the next, and one that the server did not look at is sent again (A6): a
- * GOAWAY disturbs nobody. It may only cost attempts (count_load), which may count as failed for A50, and the weight of
- * an endpoint begins again with its next connection (A58). */
+/* A GOAWAY disturbs nobody: calls on the connection go on, new calls go to the next connection, and a call that the
+ * server did not look at is sent again (A6). It may cost attempts (count_load); if hasty, these may count as failed for
+ * A50. The weight of an endpoint begins again with its next connection (A58). */
 void oracle_goaway(unsigned host, bool hasty, uint64_t now_ms)
 {
     oracle.goaway_ms[1] = oracle.goaway_ms[0];
@@ -193,7 +196,7 @@ void oracle_sick(unsigned host, int code, uint64_t now_ms)
     oracle_disturbed(now_ms);
 }
 
-/* A backoff of the old channel does not bind the new one. */
+/* A backoff from before may bind the new channel or not: neither is judged. */
 void oracle_channel(unsigned runtime, unsigned service, uint64_t now_ms)
 {
     oracle.opened_ms[runtime][service] = now_ms;
@@ -214,8 +217,8 @@ static void serving_over(struct tracked *t)
     t->serving = false;
 }
 
-/* Counts a call that begins among those that may be failed by chance: it has time enough to meet its filters, and to be
- * dropped it has one pick. */
+/* Counts a call that begins among those that may be failed by chance. A call counts for the fault filter if it has the
+ * time to come to it, and for drops if it will have exactly one pick. */
 static void count_chances(struct tracked *t)
 {
     const struct sim_service *service = &oracle.mesh.services[t->call.service];
@@ -280,7 +283,7 @@ bool oracle_settled(uint64_t now_ms)
 static void judge_time(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, uint64_t now_ms)
 {
     uint64_t took_ms = now_ms - t->began_ms;
-    /* A call of a new channel may hear of its limit when that is over. */
+    /* A call of a new channel may hear of its route only when the route's limit is over. */
     bool is_new = oracle.opened_ms[t->call.runtime][t->call.service] + FAST_MS > t->began_ms;
     bool was_routed = t->n_seen > 0 || (oracle_settled(t->began_ms) && t->call.routed && !is_new &&
                                         !oracle.mesh.services[t->call.service].unrouted);
@@ -295,8 +298,8 @@ static void judge_time(uint64_t id, const struct tracked *t, const struct oracle
         sim_violation("cancelled: nobody cancelled call %llu: %s", (unsigned long long)id, r->message);
 }
 
-/* Judges what is known of the layer in any world: DEADLINE for a deadline or a cancel, NONE for OK, PEER for the code
- * that the backend was asked for, and some layer for every other failure. */
+/* Judges the layer as far as it is known in any world: DEADLINE for a deadline or a cancel, NONE for OK, PEER for the
+ * code that the backend was asked for, and any layer but NONE for every other failure. */
 static void judge_layer(uint64_t id, const struct tracked *t, const struct oracle_outcome *r)
 {
     bool own = r->code == TORC_STATUS_DEADLINE_EXCEEDED || (r->code == TORC_STATUS_CANCELLED && t->call.cancelled);
@@ -309,7 +312,7 @@ static void judge_layer(uint64_t id, const struct tracked *t, const struct oracl
                       torc_status_code_name(r->code), r->layer, r->message);
 }
 
-/* Returns the host that answered, -1 if the answer is wrong. */
+/* Returns the host that answered; -1 if the answer is wrong. */
 static int judge_answer(uint64_t id, const struct tracked *t, const struct oracle_outcome *r)
 {
     int host = sim_host_of(r->peer);
@@ -380,7 +383,7 @@ static void count_outcome(const struct oracle_call *call, const struct oracle_ou
         sim_count(SIM_COUNT_CALLS_RETRIED);
 }
 
-/* Counts what oracle_loads compares the sums of load reports with. */
+/* Counts what oracle_loads compares with the sums of load reports. */
 static void count_load(const struct tracked *t, const struct oracle_outcome *r)
 {
     bool own = r->code == TORC_STATUS_CANCELLED || r->code == TORC_STATUS_DEADLINE_EXCEEDED;
@@ -393,10 +396,11 @@ static void count_load(const struct tracked *t, const struct oracle_outcome *r)
     oracle.unknown += own; /* the answer may have been on its way */
 }
 
-/* A50: whether a failure at the host ejects it once more, and for longer. It had been ejected: the failure noted before
- * was alone in its interval. It had returned: the policy sent this call there, which began after the ejection. And it
- * fails in the first interval after the return, so that the multiplier has not gone back: the return is the first end
- * of an interval after the ejection time. */
+/* A50: returns whether a failure at the host, at now_ms, ejects the host for the second time, and so for longer:
+ *   - The host was ejected: the failure noted before it had no success beside it in its interval.
+ *   - The host has returned: this call, which began after the ejection, was sent there by the policy.
+ *   - The failure is in the first interval after the return, so that the multiplier has not gone back. The return is at
+ *     the first end of an interval after the ejection time. */
 static bool fails_again(const struct tracked *t, unsigned host, uint64_t now_ms)
 {
     const struct ends *e = &oracle.ends[t->call.runtime][t->call.service][host];
@@ -416,9 +420,9 @@ static bool fails_again(const struct tracked *t, unsigned host, uint64_t now_ms)
            now_ms + late_ms < e->ejected_ms + back_ms + SIM_OUTLIER_INTERVAL_MS;
 }
 
-/* Notes where calls failed and succeeded. A call that was retried, or was given up, may have failed anywhere. A failure
- * of an endpoint that is ejected already (calls of its sessions may go there) does not eject it again: A50's steps do
- * not say whether it would, and docs/evidence/conformance.md says that Torc does as Envoy does. */
+/* Notes where a call failed or succeeded. A call that was retried or given up may have failed at any host. A failure at
+ * an endpoint that is ejected already (calls of its sessions may go there) does not eject it again: A50 does not say
+ * whether it would, and docs/evidence/conformance.md says that Torc does as Envoy does. */
 static void count_ends(const struct tracked *t, const struct oracle_outcome *r, uint64_t now_ms)
 {
     int host = sim_host_of(r->peer);
@@ -448,9 +452,9 @@ static void count_ends(const struct tracked *t, const struct oracle_outcome *r, 
         };
 }
 
-/* A44: the backoff before a retry is 25 ms at first and doubles up to 250 ms; jitter takes off at most a fifth (A6). A
- * backend's pushback stands for it, after the time that the backend takes. A try that no backend sees lengthens the
- * time between the two that are seen. */
+/* Judges the time since the try before, and counts this one. A44: the backoff before a retry is 25 ms at first and
+ * doubles up to 250 ms; jitter takes off at most a fifth (A6). A backend's pushback, which comes after the time that
+ * the backend takes, replaces the backoff. A try between that no backend sees only makes the time longer. */
 static void judge_backoff(uint64_t id, struct tracked *t, uint64_t now_ms)
 {
     uint64_t least_ms = t->n_seen == 0 ? 0 : 20ull << (t->n_seen - 1);
@@ -468,7 +472,8 @@ static void judge_backoff(uint64_t id, struct tracked *t, uint64_t now_ms)
     t->n_seen++;
 }
 
-/* A6: an attempt begins with the call, after each hedging delay, and when one has failed. */
+/* A6: an attempt of a hedged call begins with the call, after each hedging delay, and when an attempt has failed or was
+ * refused. */
 static void judge_pace(uint64_t id, struct tracked *t, uint64_t now_ms)
 {
     uint64_t allowed = 1 + (now_ms - t->began_ms) / SIM_HEDGING_DELAY_MS + t->n_refused;
@@ -502,8 +507,8 @@ void oracle_call_seen(uint64_t id, const struct oracle_request *request, uint64_
                       c->max_requests);
 }
 
-/* A50 counts the statuses of RPCs: a try that was refused may count as failed, though its call goes on. By A6 a call is
- * sent again by itself once; each further time is one of its tries. */
+/* A50 counts the statuses of RPCs: a try that was refused may count as failed, though its call goes on. By A6 the
+ * client sends a refused call again by itself once; each further time is one of the call's tries. */
 void oracle_call_refused(uint64_t id, unsigned host, uint64_t now_ms)
 {
     struct tracked *t = &oracle.calls[id];
@@ -573,8 +578,8 @@ static struct dialled *dialled_of(const void *runtime, unsigned host)
     return NULL;
 }
 
-/* connection-backoff.md: the next attempt begins no earlier than the backoff after the begin of one that failed, less
- * its jitter. docs/internals/subchannel.md: the channels of a runtime share connections, and a backoff binds every
+/* connection-backoff.md: after the begin of an attempt that failed, the next one begins no earlier than the backoff,
+ * less its jitter. docs/internals/subchannel.md: the channels of a runtime share connections, and a backoff binds every
  * policy that comes back to the address, also when none held the connection meanwhile. */
 void oracle_connect_begins(const void *runtime, unsigned host, uint64_t now_ms)
 {

@@ -55,7 +55,7 @@ void oracle_changed(const struct sim_mesh *mesh, uint64_t now_ms);
 void oracle_disturbed(uint64_t now_ms);
 /* Returns whether nothing has disturbed the world for ORACLE_SETTLED_MS. */
 bool oracle_settled(uint64_t now_ms);
-/* A host takes connections from now on, or does not: it refuses them, or is silent. */
+/* A host takes connections from now on, or does not: it refuses them, or is silent. A disturbance. */
 void oracle_host(unsigned host, bool up, bool silent, uint64_t now_ms);
 /* Look-ups of a cluster's name fail, or no longer. unknown: they have failed from the start, so that no client knows
  * the name. A disturbance. */

@@ -1,5 +1,5 @@
-/* The endpoints that may serve, by the texts: the groups of a service are the priorities of its leaf clusters, in the
- * order of A37. */
+/* The endpoints that may serve a service, by the texts. The groups of a service are the priorities of its leaf
+ * clusters, in the order of A37. */
 #include "sim/oracle_internal.h"
 
 static size_t leaf_groups(const struct sim_cluster *c, struct group *groups, size_t n)
@@ -8,7 +8,7 @@ static size_t leaf_groups(const struct sim_cluster *c, struct group *groups, siz
     for (size_t i = 0; i < c->n_localities; i++)
         if (c->localities[i].priority >= priorities)
             priorities = c->localities[i].priority + 1;
-    if (c->dns) /* one priority with all of them, or without an answer with none */
+    if (c->dns) /* one priority: all endpoints, or none while nobody knows the name */
         priorities = 1;
     for (unsigned p = 0; p < priorities; p++, n++) {
         bool empty = c->dns && oracle.name_unknown[c - oracle.mesh.clusters];
@@ -44,8 +44,8 @@ bool oracle_may_pass_over(const struct group *group)
     return group->unsure == group->reachable || (group->ring && (two_failed || too_slow || group->unsure > 0));
 }
 
-/* A50: a failure counts in the interval that it falls into, at whose end the endpoint is ejected. The endpoint comes
- * back with the first interval that ends SIM_EJECTION_MS later. */
+/* A50: a failure counts in its interval, at whose end the endpoint is ejected. The endpoint returns at the first end of
+ * an interval after the ejection time, which is SIM_EJECTION_MAX_MS at most. */
 bool oracle_had_failures(const struct tracked *t, unsigned host, uint64_t now_ms)
 {
     uint64_t failed_ms = oracle.ends[t->call.runtime][t->call.service][host].may_have_failed_ms;

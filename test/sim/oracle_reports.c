@@ -1,7 +1,7 @@
 /* Rules for what others see of a client.
  *
- *   loads   what reports say in all is what happened, but for calls whose end nobody saw; it is never more, and never
- *           less while no stream of reports broke (A27)
+ *   loads   the sums of load reports are what happened, give or take calls whose outcome nobody knows; without a loss
+ *           of reports they are not less (A27)
  *   csds    each resource that a service needs is shown as the control plane serves it (A40) */
 #include "sim/oracle_internal.h"
 #include "sim/trace.h"
@@ -11,9 +11,10 @@ typedef unsigned long long ull;
 /* envoy.admin.v3.ClientResourceStatus */
 enum { DOES_NOT_EXIST = 2, ACKED = 3, NACKED = 4 };
 
-/* An attempt that a connection lost before a byte of it was sent counts as issued and failed in reports (as A27's other
- * clients have it), and not among the attempts of a result. Freed calls, and calls that were given up when their answer
- * may have been there, may have any outcome. */
+/* Judges one sum: it exceeds `known` by `unknown` at most and, if no report was lost, is not less than `known`. What is
+ * unknown: An attempt that a connection lost before a byte of it was sent counts as issued and failed in reports, as in
+ * other clients, but not among the attempts of a result. Calls that were freed, or given up while their answer was on
+ * its way, may have any outcome. */
 static void judge_sum(const char *what, uint64_t reported, uint64_t known, uint64_t unknown, bool whole)
 {
     if (reported > known + unknown || (whole && reported < known))
@@ -34,9 +35,9 @@ void oracle_loads(const struct oracle_loads *l)
                       (ull)l->issued, (ull)l->succeeded, (ull)l->failed);
 }
 
-/* A40: a good resource is accepted, a bad one shows the NACK and its reason. A cluster or listener that the control
- * plane leaves out does not exist, which is an error of data that the client goes on to use (A88); endpoints that it
- * leaves out stay as they were, unless ADS is incremental, which tells of them. */
+/* A40: a good resource is shown as ACKED, a bad one as NACKED with the reason. A listener or cluster that the control
+ * plane leaves out is shown as DOES_NOT_EXIST with an error, though the client may go on using the last version (A88).
+ * Endpoints that it leaves out stay ACKED, unless ADS is incremental: only then is the client told. */
 void oracle_resource(const struct oracle_resource *r)
 {
     static const char prefixes[SIM_RESOURCES] = {'s', 'c', 'e'};

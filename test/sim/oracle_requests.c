@@ -1,13 +1,15 @@
-/* The rules for a request as its backend gets it. By gRPC's protocol "grpc-timeout" is the time that is left until the
- * deadline, a call without a deadline has none, and ":authority" is the channel's. By A6 "grpc-previous-rpc-attempts"
- * has the number of tries before this one; those that no backend saw count (a pick that failed), requests that the
- * client sends again by itself do not.
+/* The rules for a request as its backend gets it.
  *
- * The request was sent before it came, so the time it carries is at least what is left when it comes. It is more by the
- * way through the network, which in a settled world takes three stalls of its connection at most (a stall may begin
- * within another), and in others a few more. In a settled world a retry begins after the try before it came to its
- * backend, and carries no more than was left then. In others that try may be on its way still, on a connection that the
- * client has closed, and come later. */
+ *   timeout     "grpc-timeout" is the time that is left until the deadline; a call without a deadline has none
+ *   authority   ":authority" is the channel's
+ *   metadata    "x-key" is the call's
+ *   previous    "grpc-previous-rpc-attempts" is the number of tries before this one (A6). A try that no backend saw
+ *               counts (a pick that failed); a request that the client sends again by itself does not
+ *
+ * The request was sent before it came, so its grpc-timeout is at least the time that is left when it comes. It is more
+ * by the time on the network: by MOST_SETTLED_MS at most in a settled world, else by MOST_STALLED_MS. In a settled
+ * world a retry begins after the try before it came to its backend, and carries no more than was left then. In other
+ * worlds the try before may still be on its way, on a connection that the client has closed, and come later. */
 #include <stdio.h>
 #include <string.h>
 
