@@ -12,8 +12,9 @@
  *   request     a backend gets the authority and the metadata of the call, the time that is left to it, and the number
  *               of tries before (oracle_requests.c)
  *
- * Settled, when nothing has disturbed the world from ORACLE_SETTLED_MS before the call began until it ended (bad
- * resources and deletions disturb nothing: A88 keeps the last good one; nor do updates without a difference):
+ * In a settled world: nothing has disturbed it from ORACLE_SETTLED_MS before the call began until the call ended. (A
+ * bad version or a deletion disturbs nothing where A88 keeps the last good version, nor does an update without a
+ * difference.)
  *   reachable   with a reachable endpoint in any group (a priority of a leaf cluster, in the order of A37 and A56), a
  *               call that has time enough succeeds; without one it does not
  *   member      an endpoint that answers is one of the service
@@ -23,7 +24,8 @@
  *   shares      each locality of a group gets the part of its calls that its weight says; an endpoint that
  *               weighted_round_robin balances gets the part that its reports say (A58); of all calls, the fault filter
  *               and drops fail the part that they are set to (oracle_shares.c)
- *   session     calls of a session go to its endpoint, if it is one of the cluster and can be reached (A55)
+ *   session     calls of a session go to its endpoint, if that is an endpoint of the cluster and can be reached (A55;
+ *               session_counts has the exceptions)
  *   cookie      the response's cookie names the endpoint that served, unless the request's cookie did (A55)
  *   breaker     no cluster has more calls than its limit, and none is dropped with fewer calls under way (A32)
  *   retries     a backend's failure is final after as many tries as the route allows, no call has more, and there is a

@@ -75,7 +75,7 @@ struct oracle_state {
     } hosts[SIM_HOSTS];
     /* When a host was last an endpoint of the service; UINT64_MAX: it is one. 0: it never was. */
     uint64_t member_ms[SIM_SERVICES][SIM_HOSTS];
-    bool name_unknown[SIM_CLUSTERS];
+    bool name_unknown[SIM_CLUSTERS];      /* no client knows the name (oracle_name) */
     uint64_t name_asked_ms[SIM_CLUSTERS]; /* the last look-up */
     uint64_t name_lost_ms[SIM_CLUSTERS];  /* oracle_name_lost */
     bool name_due[SIM_CLUSTERS];          /* no look-up for LOOK_UP_INTERVAL_MS before name_lost_ms */
@@ -103,7 +103,7 @@ extern struct oracle_state oracle;
 
 /* Fills in the groups of a service, in the order in which they may serve, with `unsure` 0. Returns how many. */
 size_t oracle_groups(unsigned service, struct group groups[MAX_GROUPS]);
-/* Fills in `unsure` of each group: which members may have been ejected when the call began. */
+/* Fills in `unsure` of each group: how many members may have been ejected when the call began. */
 void oracle_groups_eject(struct group *groups, size_t n, const struct tracked *t);
 /* Returns whether calls of the call's channel may have failed at the host so lately that it may be ejected now. */
 bool oracle_had_failures(const struct tracked *t, unsigned host, uint64_t now_ms);
