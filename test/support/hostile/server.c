@@ -1,9 +1,9 @@
 /* Servers that send any bytes, in a process of their own.
  *
- * hostile_new forks. The child listens on a port for each play and serves each connection on a thread; parent and
- * child share a board (ports, counts). A play talks through struct hostile_peer, whose HTTP/2 side is fakes/h2 on a
- * socket, with TLS underneath if the servers have a certificate. hostile_visit plays the client's side instead, in
- * the calling process. */
+ * hostile_new forks. The child listens on a port for each play and serves each connection on a thread; the good backend
+ * runs there too. Parent and child share a board (addresses, counts). A play talks through struct hostile_peer, whose
+ * HTTP/2 side is fakes/h2 on a socket, with TLS underneath if the servers have a certificate. hostile_visit plays the
+ * client's side instead, in the calling process. */
 #include "support/hostile/server.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@
 
 struct port {
     char address[32];
-    atomic_uint taken, over;
+    atomic_uint taken, over; /* connections accepted; of these, how many have ended */
 };
 
 /* Memory that both processes see. */
@@ -54,9 +54,9 @@ struct hostile {
 struct hostile_peer {
     int fd;
     struct fake_h2 *h2;
-    SSL *ssl; /* NULL: plaintext */
-    bool gone, deaf, truncated, keeps;
-    bool visits; /* the play is the client's side */
+    SSL *ssl;                          /* NULL: plaintext */
+    bool gone, deaf, truncated, keeps; /* gone: the other side counts as closed, for good */
+    bool visits;                       /* the play is the client's side */
     size_t number;
     void *arg;
 };
@@ -121,7 +121,7 @@ static ssize_t put_some(struct hostile_peer *p, const void *data, size_t len)
                   : send(p->fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Reads bytes that have come, if any, without waiting. */
+/* Reads some of the bytes that have come, if any, without waiting. */
 static void take_in(struct hostile_peer *p)
 {
     char bytes[16384];

@@ -1,6 +1,5 @@
-/* Servers that send arbitrary bytes, in one separate process, each on its own port and playing one case, and a good
- * backend. Because that process is separate, memory and CPU time measured in the test's process are the client's
- * alone. */
+/* Servers that send arbitrary bytes: each listens on its own port and plays one case. They and a good backend run in
+ * one separate process, so that memory and CPU time measured in the test's process exclude them. */
 #ifndef TC_SUPPORT_HOSTILE_SERVER_H
 #define TC_SUPPORT_HOSTILE_SERVER_H
 
@@ -15,11 +14,13 @@ struct hostile_peer;
 /* Plays one connection, on a thread of its own. The connection is closed when the function returns. */
 typedef void hostile_play_fn(struct hostile_peer *p);
 
-/* Forks; call it before the program has threads. At most HOSTILE_MAX plays. With a certificate the servers speak TLS,
- * and shake hands when they first send or wait; the good backend is plaintext. */
+/* Forks, and returns when the servers listen; call it before the program has threads. At most HOSTILE_MAX plays. tls:
+ * NULL for plaintext. With TLS the handshake runs in the first function of a play that sends or waits, other than
+ * hostile_put_raw and hostile_take_raw. The good backend is plaintext in any case. */
 struct hostile *hostile_new(hostile_play_fn *const *plays, size_t n, const struct kit_cert *tls);
+/* Kills the process. */
 void hostile_free(struct hostile *h);
-/* Return "127.0.0.1:PORT" of play i, and of the good backend; borrowed. */
+/* Return "127.0.0.1:PORT" of play i, and of the good backend; valid until hostile_free. */
 const char *hostile_address(const struct hostile *h, size_t i);
 const char *hostile_backend(const struct hostile *h);
 /* Returns the number of connections that play i has accepted. */
@@ -27,21 +28,20 @@ unsigned hostile_connections(const struct hostile *h, size_t i);
 /* Waits until no connection of play i is being played. Returns false after 20 s. */
 bool hostile_wait_over(const struct hostile *h, size_t i);
 
-/* Plays the client's side instead: connects to a server and plays on the calling thread. The server's certificate is
- * not verified. hostile_begin then sends a request to /a.B/C and waits for nothing. Returns false if it could not
- * connect. */
+/* Plays the client's side instead: connects to the server at "127.0.0.1:PORT" and plays on the calling thread. The
+ * server's certificate is not verified. Returns false if the connection could not be made. */
 bool hostile_visit(const char *address, bool tls, hostile_play_fn *play, void *arg);
 
 /* --- for plays ---
  *
- * A function that waits gives up once nothing has come for 10 s (1.5 s in hostile_visit). The other side then counts as
- * closed. */
+ * "The client" is the other side; in hostile_visit that is the server. A function that waits gives up once the socket
+ * has not become ready for 10 s (1.5 s in hostile_visit); the client then counts as closed. */
 
 /* The header fields of a request, for fake_h2_headers. */
 #define HOSTILE_REQUEST(method)                                                                                        \
     ":method: POST\n:scheme: http\n:path: " method "\n:authority: a\ncontent-type: application/grpc\nte: trailers\n"
 
-/* Returns the number of this play; 0 in hostile_visit. */
+/* Returns the index of this play; 0 in hostile_visit. */
 size_t hostile_number(const struct hostile_peer *p);
 /* Returns the `arg` of hostile_visit; NULL in a server's play. */
 void *hostile_arg(const struct hostile_peer *p);
@@ -50,32 +50,33 @@ void hostile_shrink(struct hostile_peer *p);
 
 /* Returns the peer to which a play adds frames; hostile_flush sends them. */
 struct fake_h2 *hostile_frames(struct hostile_peer *p);
-/* Makes hostile_flush read nothing from now on, until hostile_settle. Other functions that wait read all the same. */
+/* Makes hostile_flush read nothing from now on, until hostile_settle. Functions that wait for frames still read. */
 void hostile_deafen(struct hostile_peer *p);
-/* Sends the gathered frames. While the socket takes none, reads the client's bytes, unless deaf, and drops their
- * frames. Returns false if the client has closed, or read nothing for 10 s; every later call then returns false too. */
+/* Sends the gathered frames. Unless deaf, reads while it cannot send, and drops the frames read (hostile_keep: keeps
+ * them). Returns false once the client counts as closed. */
 bool hostile_flush(struct hostile_peer *p);
-/* Calls hostile_flush if 64 KiB have gathered. Returns false if the client has closed. */
+/* Calls hostile_flush if 64 KiB have gathered. Returns false once the client counts as closed. */
 bool hostile_flush_much(struct hostile_peer *p);
-/* Sends the gathered frames, then waits for a frame of the type. Returns its stream, or 0 if the client has closed.
- * Frames before it are dropped. */
+/* Sends the gathered frames, then waits for a frame of the type. Returns the frame's stream, or 0 if the client has
+ * closed. Drops the frames before that frame. */
 uint32_t hostile_await(struct hostile_peer *p, uint8_t type);
-/* Makes hostile_flush keep the frames that come meanwhile. */
+/* Makes hostile_flush keep the frames it reads, from now on. */
 void hostile_keep(struct hostile_peer *p);
-/* Returns the next frame that has come or, with `wait`, that comes; NULL if there is no frame or the client has
- * closed. */
+/* Returns the next frame, valid until the next frame is read. If none has come, waits for one with `wait`, else returns
+ * NULL. Returns NULL too if the client has closed. Sends nothing. */
 const struct fake_h2_frame *hostile_next(struct hostile_peer *p, bool wait);
-/* Sends SETTINGS and waits for the first request. Returns its stream, or 0 if none came. */
+/* Sends SETTINGS and waits for the first request. Returns its stream, or 0 if none came. In hostile_visit sends a
+ * request to /a.B/C after the SETTINGS instead, and returns its stream without waiting for the server. */
 uint32_t hostile_begin(struct hostile_peer *p);
-/* Reads again after hostile_deafen. Waits until the client has processed everything sent (it answers a PING) or has
- * closed. */
+/* Ends hostile_deafen. Sends the gathered frames and a PING, and waits until the client has answered the PING, after
+ * everything sent before, or has closed. */
 void hostile_settle(struct hostile_peer *p);
-/* Waits until the client closes. */
+/* Sends the gathered frames, then waits until the client closes. */
 void hostile_await_close(struct hostile_peer *p);
 /* Drops the frames that have come. Returns false if the client has closed. */
 bool hostile_is_heard(struct hostile_peer *p);
-/* Send and receive beneath TLS. hostile_put_raw sends any bytes at once; returns false on failure. hostile_take_raw
- * reads up to len bytes; returns 0 at the end, or if none came. */
+/* Send and receive beneath TLS. hostile_put_raw sends any bytes at once, ahead of the gathered frames; returns false on
+ * failure. hostile_take_raw waits for bytes and reads up to len of them; returns 0 at the end, or if none came. */
 bool hostile_put_raw(struct hostile_peer *p, const void *data, size_t len);
 size_t hostile_take_raw(struct hostile_peer *p, void *data, size_t len);
 /* Returns the TLS session of this connection, borrowed; NULL if plaintext. */

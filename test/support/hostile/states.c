@@ -263,7 +263,7 @@ static void empty_frames_that_are_allowed(struct hostile_peer *p)
     }
 }
 
-/* Malformed frames behind the frame that ended the session: these once hit an assertion. */
+/* Malformed frames after the frame that ended the session (a PING of 3 bytes). They once hit an assertion. */
 static void malformed_behind_the_end(struct hostile_peer *p)
 {
     (void)hostile_begin(p);

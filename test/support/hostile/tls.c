@@ -1,8 +1,8 @@
 /* Hostile servers: TLS broken in its handshake, in its records, and at its end.
  *
  * Most plays write below TLS (hostile_put_raw) or end the connection without close_notify (hostile_truncate); two send
- * TLS messages without data. Rows whose handshake may not come to an end limit a connection attempt to 300 ms
- * (HOSTILE_DIALS). The rows run over TLS only. */
+ * TLS messages without data. Rows with HOSTILE_DIALS limit a connection attempt to 300 ms, in case the handshake hangs.
+ * The rows run over TLS only. */
 #include <openssl/ssl.h>
 
 #include "support/hostile/rows.h"
@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "support/openssl_1_1.h"
 
-/* Reads the client's first flight. */
+/* Waits for the ClientHello. Returns false if nothing came. */
 static bool hello(struct hostile_peer *p)
 {
     char bytes[4096];
@@ -139,7 +139,7 @@ static void fatal_alert(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
-/* The plays named truncated_... end without close_notify, each in another state of the RPC. */
+/* The plays named truncated_... end without close_notify, each in another state of the connection or the RPC. */
 static void truncated_before_settings(struct hostile_peer *p)
 {
     (void)hostile_await(p, FAKE_H2_SETTINGS);

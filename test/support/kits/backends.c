@@ -1,8 +1,8 @@
 /* Echo servers on a runtime with its own thread.
  *
- * The runtime's loop runs the servers; functions of the test's thread post a job and wait for it. Servers keep their
- * addresses over stop and restart. The server counts connections and requests (kit_backends_counts). A client's
- * runtime is separate: kit_backends_runtime makes one in either mode. */
+ * The runtime's loop runs the servers. Functions that the test calls post a job to this loop and wait until it is done.
+ * Servers keep their addresses over stop and restart, as a second socket holds each port. A client's runtime is
+ * separate: kit_backends_runtime makes one in either mode. */
 #include "support/kits/backends.h"
 
 #include <pthread.h>

@@ -13,27 +13,28 @@
 
 struct kit_backends;
 
-/* Makes n echo servers (KIT_BACKENDS_MAX at most) "b0", "b1", ... on 127.0.0.1 and ports that the system chooses. opts
- * NULL: the defaults. */
+/* Makes n echo servers (KIT_BACKENDS_MAX at most) "b0", "b1", ... on 127.0.0.1 and ports that the system chooses. opts:
+ * copied; what its pointers refer to must outlive the kit; NULL: the defaults. */
 struct kit_backends *kit_backends_new(size_t n, const struct tc_server_opts *opts);
 void kit_backends_free(struct kit_backends *kit);
-/* Returns "127.0.0.1:PORT"; borrowed. */
+/* Returns "127.0.0.1:PORT"; valid until kit_backends_free. */
 const char *kit_backends_address(const struct kit_backends *kit, size_t i);
-/* Returns "ipv4:A,B,C" with every backend's address; borrowed. */
+/* Returns "ipv4:A,B,C" with every backend's address; valid until kit_backends_free. */
 const char *kit_backends_target(struct kit_backends *kit);
-/* Makes the server listen on every IPv4 address of the machine, too, on another port. Returns that port. */
+/* Makes server i, which must not be stopped, also listen on every IPv4 address of the machine. Returns the port of this
+ * listener. */
 uint16_t kit_backends_listen_everywhere(struct kit_backends *kit, size_t i);
 /* Runs fn with server i, which must not be stopped, on the servers' thread and waits until it returns. */
 void kit_backends_do(struct kit_backends *kit, void (*fn)(struct tc_server *server, void *arg), size_t i, void *arg);
-/* kit_backends_stop ends the server and cuts its connections. kit_backends_restart makes the stopped server again on
- * its port; its counts start from 0. In between the server has no counts and sends no GOAWAY. */
+/* kit_backends_stop frees the server and cuts its connections. kit_backends_restart makes the stopped server again on
+ * its port; its counts start from 0. kit_backends_goaway and kit_backends_counts are not for a stopped server. */
 void kit_backends_stop(struct kit_backends *kit, size_t i);
 void kit_backends_restart(struct kit_backends *kit, size_t i);
 void kit_backends_goaway(struct kit_backends *kit, size_t i);
 struct tc_server_counts kit_backends_counts(struct kit_backends *kit, size_t i);
 
-/* Makes one call with a byte as its request, asserts its code and that its message contains `part`, and returns its
- * duration in ms. */
+/* Makes one call with a byte as its request. Asserts the status code, and that the status text contains `part`. Returns
+ * the call's duration in ms. */
 uint64_t kit_backends_expect(torc_channel *ch, bool wait_for_ready, int64_t timeout_ms, int code, const char *part);
 
 /* A group's setup and teardown for cmocka: one echo server. */
@@ -42,7 +43,7 @@ int kit_backends_one_setup(void **state);
 int kit_backends_one_teardown(void **state);
 
 /* Returns a channel to all backends with these options (NULL: insecure credentials, otherwise the defaults) and this
- * service config (JSON; NULL: the one in the options). */
+ * service config (JSON; NULL: the one in the options). Fails the test if the channel cannot be made. */
 torc_channel *kit_backends_channel(struct kit_backends *kit, torc_runtime *rt,
                                    const struct torc_channel_options *options, const char *service_config);
 /* Returns a client's runtime; the test fails if it cannot be made. */

@@ -1,4 +1,4 @@
-/* Keys and certificates by OpenSSL: EC keys, signed by an issuer or by themselves. */
+/* EC keys (P-256) and certificates made with OpenSSL. A certificate is signed by its issuer, or self-signed. */
 #include "support/kits/cert.h"
 
 #include <openssl/evp.h>

@@ -13,13 +13,13 @@ struct kit_cert {
 
 struct kit_cert_opts {
     const char *common_name;
-    const char *sans; /* as in OpenSSL's config: "DNS:a.test,IP:127.0.0.1"; NULL: no names */
+    const char *sans; /* subjectAltName as in OpenSSL's config: "DNS:a.test,IP:127.0.0.1"; NULL: none */
     bool ca;
     int valid_from_s, valid_to_s;  /* relative to now; both 0: from an hour ago to a day ahead */
     const struct kit_cert *issuer; /* NULL: self-signed */
 };
 
-/* Fails the test if OpenSSL cannot make it. */
+/* Makes a key and a certificate; free them with kit_cert_fini. Fails the test if OpenSSL cannot make them. */
 struct kit_cert kit_cert_make(const struct kit_cert_opts *opts);
 void kit_cert_fini(struct kit_cert *cert);
 

@@ -9,7 +9,7 @@
 #include "subchannel/pool.h"
 #include "support/cmocka.h"
 
-/* Every connection attempt of the channel is this object. None ever ends by itself. */
+/* Stands for every connection attempt of the channel. No attempt reports an end. */
 static int endless_attempt;
 
 static struct tc_connect *start(struct tc_loop *l, const struct tc_addr *addr, const struct tc_connect_opts *opts,

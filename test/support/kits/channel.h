@@ -1,5 +1,5 @@
-/* A channel on virtual time that never connects: the test publishes its states and pickers with tc_channel_set_state.
- * One thread; the test turns the loop. */
+/* A channel on a loop with virtual time. Its connection attempts never succeed: the test publishes states and pickers
+ * with tc_channel_set_state. One thread; the test turns the loop. */
 #ifndef TC_SUPPORT_KITS_CHANNEL_H
 #define TC_SUPPORT_KITS_CHANNEL_H
 
@@ -9,7 +9,7 @@
 struct kit_channel {
     struct tc_loop *loop;
     torc_runtime *rt;
-    torc_channel *ch; /* NULL: the test has shut it down */
+    torc_channel *ch; /* a test that shuts the channel down sets this to NULL */
 };
 
 /* service_config: JSON; NULL: none. */

@@ -1,8 +1,8 @@
 /* Cluster snapshots and XdsConfigs from short texts.
  *
- * Texts become proto3 JSON, which kits/resource decodes as the client would; so a config of a unit test has passed
- * the same validation as a real one. References are handed over to the config. kit_config_routing is for tests of
- * routes and filters, kit_config_config for tests of clusters. */
+ * Texts become proto3 JSON, which kits/resource decodes as the client would: the resources have passed the client's
+ * validation. The config owns their references. kit_config_routing is for tests of routes and filters,
+ * kit_config_config for tests of clusters. */
 #include "support/kits/config.h"
 
 #include "support/cmocka.h"
@@ -12,7 +12,8 @@
 #include "lb/registry.h"
 #include "support/kits/resource.h"
 
-/* Cuts the text at the character. *rest is the text after it. */
+/* Cuts the text at the first `at`, and stores the text after it in *rest. Returns false, and changes nothing, if there
+ * is no `at`. */
 static bool cut(struct tc_slice *text, char at, struct tc_slice *rest)
 {
     for (size_t i = 0; i < text->len; i++)

@@ -7,24 +7,26 @@
 
 /* Makes an EDS resource "c" from "0/a=1: 1.1.1.1:1*2 1.1.1.1:2#key; 1/b: ...". Localities, separated by ';', are
  * PRIORITY/SUB_ZONE=WEIGHT (weight 1 by default). Endpoints, separated by spaces, are IPV4:PORT, then in this order
- * *WEIGHT, #HASH_KEY, !HEALTH. `more`: further members of the resource (", 'policy': {...}"); NULL: none. For
- * kit_config_eds_unref. */
+ * *WEIGHT, #HASH_KEY, !HEALTH. `more`: further members of the resource (", 'policy': {...}"); NULL: none. Release the
+ * result with kit_config_eds_unref, or hand it to kit_config_cluster. */
 const struct tc_eds *kit_config_eds(const char *localities, const char *more);
 void kit_config_eds_unref(const struct tc_eds *eds);
 
-/* Makes a snapshot of an EDS cluster. `more`: further members of the Cluster (", 'lbPolicy': ..."). Takes ownership of
- * eds (NULL: none). */
+/* Makes a snapshot of an EDS cluster. `more`: further members of the Cluster (", 'lbPolicy': ..."), or "". Takes
+ * ownership of eds (NULL: none). */
 struct tc_cluster_config *kit_config_cluster(const char *name, const char *more, const struct tc_eds *eds);
-/* Makes a config of these clusters, 8 at most, ended by NULL, whose ownership it takes. Node id "n1". */
+/* Makes a config of at most 8 clusters; NULL ends the list. Takes ownership of the clusters. The node id is "n1". */
 struct tc_xds_config *kit_config_config(struct tc_cluster_config *first, ...) __attribute__((sentinel));
-/* Makes a config of routing alone: HTTP filters before the router ("{...},"), further members of the one virtual host
- * ("...,"), its routes, and further members of the HttpConnectionManager (", ..."). Node id "n1". */
+/* Makes a config with a listener and one virtual host, without clusters: HTTP filters before the router ("{...},"),
+ * further members of the virtual host ("...,"), its routes, and further members of the HttpConnectionManager
+ * (", ..."). Each may be "", none NULL. The node id is "n1". */
 struct tc_xds_config *kit_config_routing(const char *filters, const char *vhost, const char *routes, const char *more);
 
-/* Makes a fake channel with the policy of this name. */
+/* Makes a fake channel with the policy of this name; free it with kit_config_lb_free. */
 struct fake_lb *kit_config_lb(const char *policy);
 void kit_config_lb_free(struct fake_lb *f);
-/* Updates the policy with the config as attributes and runs the loop. Takes ownership of both. */
+/* Updates the policy with lb_config, an empty endpoint list, and `config` as the attributes, and runs the loop. Takes
+ * ownership of lb_config and `config`. Ignores the status that the policy returns. */
 void kit_config_update(struct fake_lb *f, struct tc_lb_config *lb_config, struct tc_xds_config *config);
 
 #endif

@@ -45,11 +45,11 @@ struct kit_dependency {
     unsigned configs, errors;     /* how many came */
 };
 
-/* Returns a client of this bootstrap, whose channel_creds may be of any type, with the built-in registries. For
- * tc_xds_client_unref. */
+/* Returns a client of this bootstrap, whose channel_creds may be of any type, with the built-in registries. The caller
+ * releases it with tc_xds_client_unref. Fails the test if the bootstrap is invalid. */
 struct tc_xds_client *kit_dependency_client(struct tc_loop *loop, struct fake_xds *fake, const char *bootstrap);
 /* Makes a manager for the Listener "l" and the authority "svc". bootstrap NULL: one server "s1", node id "n1". dns_env
- * is borrowed, and gets its loop here; NULL: the manager resolves no names. */
+ * must outlive the manager, and gets its loop here; NULL: LOGICAL_DNS clusters fail. */
 void kit_dependency_open(struct kit_dependency *k, const char *bootstrap, struct tc_resolver_env *dns_env);
 void kit_dependency_close(struct kit_dependency *k);
 /* Sends a response with these resources, in proto3 JSON and separated by commas, and runs the loop. */
@@ -57,10 +57,10 @@ void kit_dependency_respond(struct kit_dependency *k, struct fake_xds_server *se
                             const char *resources);
 /* Sends a response as kit_dependency_respond does, from the first server. */
 void kit_dependency_answer(struct kit_dependency *k, const char *type_url, const char *resources);
-/* Takes all requests to the first server. Returns the names in the last one for the type, valid until the next call;
- * "": there was no request for the type, or its last one has no names. */
+/* Takes all requests to the first server. Returns the names in the last request for the type, joined by commas, valid
+ * until the next call; "": there was no such request, or it has no names. */
 const char *kit_dependency_asked(struct kit_dependency *k, const char *type_url);
-/* Returns a cluster of the config, which must be there; borrowed from the config. */
+/* Returns a cluster of the last config, borrowed from it. Fails the test if there is no such cluster. */
 struct tc_cluster_config *kit_dependency_cluster(const struct kit_dependency *k, const char *name);
 /* Asserts the text that names the resources which the config waits for. */
 void kit_dependency_assert_pending(const struct kit_dependency *k, const char *text);

@@ -16,7 +16,7 @@ static const char *const eds_names[CLUSTERS] = {"e0",
                                                 OF_A "endpoint.v3.ClusterLoadAssignment/e5",
                                                 OF_A "endpoint.v3.ClusterLoadAssignment/e6"};
 
-/* Names of collections, which have the endpoints of localities (LEDS, A95). */
+/* Names of collections: endpoints of one locality as a resource of its own (LEDS, A95). */
 static const char *const collection_names[CLUSTERS] = {"l0",
                                                        "l1",
                                                        "l2",

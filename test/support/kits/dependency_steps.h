@@ -4,14 +4,14 @@
 
 #include "support/kits/dependency.h"
 
-/* Clusters, endpoints and collections below number AT_TOP are of the top-level server, the others of the
- * authority's. */
+/* There are CLUSTERS clusters, endpoints and collections each. The top-level server has those with a number below
+ * AT_TOP; the server of authority "a" has the rest. */
 enum { CLUSTERS = 7, AT_TOP = 5, MAX_CHILDREN = 3 };
 enum { LDS, RDS, CDS, EDS, LEDS, TYPES };
 
 /* The parts of a resource that the test distinguishes. */
 struct kit_steps_value {
-    unsigned roots; /* routes: a bit for each cluster that they name; 0: no virtual host is ours */
+    unsigned roots; /* routes: a bit for each cluster that they name; 0: no virtual host matches the authority */
     enum { BY_EDS, BY_DNS, AGGREGATE } kind;
     unsigned eds, requests; /* clusters: the endpoints' number, the limit of RPCs */
     unsigned n_children, children[MAX_CHILDREN];
@@ -24,17 +24,18 @@ struct kit_steps_resource {
     /* The server's side. */
     bool deleted, refused; /* refused: the client refuses the form that is served */
     struct kit_steps_value served;
-    /* The model's: `needed` and `good` as the test's head says, `marked` in the present walk. */
+    /* The model's side, which the test's head describes. good: the client should hold the value `held`; marked: the
+     * present walk has reached the resource. */
     bool needed, good, marked;
-    struct kit_steps_value held; /* the value that the client holds, when good */
+    struct kit_steps_value held;
 };
 
 extern const char *const kit_steps_types[TYPES]; /* type URLs */
 extern const char *const kit_steps_clusters[CLUSTERS];
 
-/* Returns the resource's name; static. */
+/* Returns the resource's name, a literal. */
 const char *kit_steps_name(const struct kit_steps_resource *r);
-/* Appends the resource as the server has it. */
+/* Appends the JSON of the resource as the server has it: `served`, or an invalid form if `refused`. */
 void kit_steps_put(struct tc_buf *b, const struct kit_steps_resource *r);
 
 #endif

@@ -3,7 +3,7 @@
  * Each call is a struct echo, whose kind follows from the method. Every method that has no kind of its own is an echo.
  * Messages are answered one after the other. An echo reads the next message when the last one was answered and the
  * client has taken enough of the answers (MAX_QUEUED_BYTES): a client that never reads cannot fill the backend's
- * memory. Count and Headers, with their small answers, read on at once.
+ * memory. Count and Headers read on at once, whatever is queued.
  *
  * A struct echo stays in backend->calls from echo_begin until on_end, also after echo_finish. Calls that tc_server_free
  * cuts get no on_end: kit_echo_free frees theirs. All functions run on the server's loop thread. */
@@ -39,10 +39,10 @@ struct echo {
     struct tc_rstr *message; /* the message that waits for the delay, or is repeated */
     bool finished;
     bool introduced; /* the headers with x-backend are sent */
-    bool reading;    /* a message was asked for, or is being answered */
+    bool reading;    /* the next message was requested, or is being answered */
 };
 
-/* Ends the call, with the load report (ORCA, A51) that the client asked for in its metadata. */
+/* Ends the call, with the load report (ORCA, A51) that the client sent in its metadata. */
 static void echo_finish(struct echo *e, int code, const char *text)
 {
     if (e->finished)
@@ -70,8 +70,7 @@ static void echo_answer_fail(struct echo *e, struct tc_slice request)
     echo_finish(e, (int)code, code ? "failed on request" : "");
 }
 
-/* Reads the next message if the client has taken enough of the answers, otherwise echo_on_written does: a client that
- * sends and never reads must not fill the memory. */
+/* Reads the next message if the client has taken enough of the answers, otherwise echo_on_written does. */
 static void echo_read_on(struct echo *e)
 {
     e->reading = tc_server_call_queued_bytes(e->call) <= MAX_QUEUED_BYTES;
@@ -79,8 +78,8 @@ static void echo_read_on(struct echo *e)
         tc_server_call_read(e->call);
 }
 
-/* Sends the message again until enough is queued. The number of messages is bounded, too, because empty messages queue
- * no bytes. */
+/* Sends the message again until enough is queued. Also bounds the number of messages: those that flow control lets
+ * through at once are not queued. */
 static void echo_repeat(struct echo *e)
 {
     for (size_t n = 0; n < REPEAT_AT_ONCE && tc_server_call_queued_bytes(e->call) <= MAX_QUEUED_BYTES; n++)

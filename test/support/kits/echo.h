@@ -11,16 +11,16 @@
 struct kit_echo;
 
 struct kit_echo_opts {
-    const char *name;    /* x-backend; copied */
+    const char *name;    /* the value of x-backend; copied; not NULL */
     uint64_t delay_ms;   /* before each answer, except those of /Repeat */
     int fail_code;       /* a status for a share of the calls of the default method; 0: none */
     double fail_percent; /* 0..100 */
 };
 
 /* Takes the server's default method and torc.test.Backend/Hang (answers nothing until cancelled), /Fail (ends with the
- * status whose number is the request's text), /Count (answers the number of requests so far as text),
- * /Headers (answers the request's header fields, a line for each), /Repeat (answers its first message with itself again
- * and again, as fast as the client takes it, until cancelled). Reflection is UNIMPLEMENTED, and not counted. */
+ * status whose number is the request's text), /Count (answers the number of calls so far as text), /Headers (answers
+ * the request's header fields, a line for each), /Repeat (answers its first message with itself again and again, as
+ * fast as the client takes it, until cancelled). Reflection is UNIMPLEMENTED, and not counted. */
 struct kit_echo *kit_echo_new(struct tc_server *server, const struct kit_echo_opts *opts);
 /* Call after tc_server_free. NULL is allowed. */
 void kit_echo_free(struct kit_echo *b);
