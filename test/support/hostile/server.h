@@ -11,7 +11,8 @@
 struct hostile;
 struct hostile_peer;
 
-/* Plays one connection, on a thread of its own. The connection is closed when the function returns. */
+/* Plays one connection; in a server on a thread of its own. When the function returns, the gathered frames are sent and
+ * the connection is closed. */
 typedef void hostile_play_fn(struct hostile_peer *p);
 
 /* Forks, and returns when the servers listen; call it before the program has threads. At most HOSTILE_MAX plays. tls:

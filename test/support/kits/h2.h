@@ -38,7 +38,7 @@ struct kit_h2_call {
 };
 
 /* Connects with these options (NULL: the defaults without bandwidth pings) and plays the server's settings. read_chunk:
- * bytes of one read; 0: unlimited. */
+ * the most bytes of one read; 0: unlimited. */
 void kit_h2_init(struct kit_h2 *t, const struct tc_h2_opts *opts, size_t read_chunk);
 /* Connects without playing the server's settings. */
 void kit_h2_init_silent(struct kit_h2 *t, const struct tc_h2_opts *opts, size_t read_chunk);
@@ -53,7 +53,7 @@ void kit_h2_call_init(struct kit_h2_call *call, struct kit_h2 *t);
 int kit_h2_open(struct kit_h2_call *call, const struct tc_h2_request *request);
 /* Opens a unary call with message "hi", reading, and runs the loop. Asserts that the call could be opened. */
 void kit_h2_unary(struct kit_h2_call *call, struct kit_h2 *t);
-/* Cancels the call if it still runs. */
+/* Cancels the call if it still runs, and frees what it holds. */
 void kit_h2_call_fini(struct kit_h2_call *call);
 extern const struct tc_h2_request kit_h2_request;
 
@@ -61,10 +61,11 @@ extern const struct tc_h2_request kit_h2_request;
 
 /* Reads a 32-bit number as frames store it. */
 uint32_t kit_h2_u32(const char *p);
-/* Returns the sum of the window increments for a stream that the peer has received since the last call. Other frames
- * are dropped. */
+/* Takes all frames that the peer has received. Returns the sum of the window increments for the stream (0: of the
+ * connection) among these frames. */
 size_t kit_h2_increments(struct fake_h2 *peer, uint32_t stream);
-/* Opens a call and sends its request, "hi". auto_read: each message requests the next. No message is requested yet. */
+/* Opens a call, sends its request, "hi", and runs the loop. Requests no message yet; auto_read: each message requests
+ * the next. */
 void kit_h2_open_reading(struct kit_h2_call *call, struct kit_h2 *t, bool auto_read);
 
 #endif

@@ -1,5 +1,5 @@
-/* One thread starts calls by the clock; their callbacks, on the runtime's thread, count under the lock. The thread's
- * own lateness is measured, so that a stall of the machine is not taken for one of the channel. */
+/* One thread starts calls by the clock; their callbacks, on the runtime's thread, count under the lock. The starting
+ * thread measures how late it wakes, so that a stall of the machine is not taken for a stall of the channel. */
 #include "support/kits/load.h"
 
 #include <pthread.h>

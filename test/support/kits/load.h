@@ -1,4 +1,5 @@
-/* Calls at a steady rate from a thread of their own, independent of how earlier calls end, and their results. */
+/* A load: one thread starts calls at a steady rate, without waiting for earlier calls to end, and sums up their
+ * results. */
 #ifndef TC_SUPPORT_KITS_LOAD_H
 #define TC_SUPPORT_KITS_LOAD_H
 
@@ -13,14 +14,14 @@ struct kit_load_report {
     char first[512];     /* code and text of the first failure; "" if none failed */
 };
 
-/* Starts calls of "/test.Service/Method" with the header "user: u0", "u1", ... (back to u0 after `keys`). No call waits
- * for ready; the deadline is 60 s. The channel's runtime must have its own thread. */
+/* Starts `rps` calls of "/test.Service/Method" a second, with the header "user: u0", "u1", ... (back to u0 after
+ * `keys`) and a deadline of 60 s. The channel must outlive the load; its runtime must have its own thread. */
 struct kit_load *kit_load_new(torc_channel *ch, unsigned rps, unsigned keys);
-/* Waits until that many calls have been started. */
+/* Waits until that many calls have been started since kit_load_new. */
 void kit_load_wait(struct kit_load *l, uint64_t calls);
-/* Returns the longest call that ended since the last call of this function, in ms. */
+/* Returns the duration of the longest RPC that ended since the last kit_load_lap, in ms; 0 if none ended. */
 uint64_t kit_load_lap(struct kit_load *l);
-/* Stops, waits for all calls, and fills the report. */
+/* Starts no more calls, waits until all have ended, fills the report, and frees the load. */
 void kit_load_free(struct kit_load *l, struct kit_load_report *report);
 
 #endif

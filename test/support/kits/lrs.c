@@ -1,8 +1,8 @@
 /* Load reports of clients, as the LRS server of a mesh receives them.
  *
- * on_report runs on the servers' thread and adds each report to `told`; kit_lrs_look copies the sums to the test's
- * thread. `crash` closes the control plane in the turn of the next report, so that a test knows exactly which reports
- * came before the crash. */
+ * on_report runs on the servers' thread and adds each report to `told`; kit_lrs_look copies the sums for the test's
+ * thread. With `crash` set, on_report closes the control plane in the turn of the next report, so that a test knows
+ * exactly which reports came before the crash. */
 #include "support/kits/lrs.h"
 
 #include <arpa/inet.h>
@@ -23,8 +23,8 @@ struct kit_lrs {
     struct kit_mesh *k;
     struct kit_lrs_told told; /* on the servers' thread */
     struct kit_lrs_told copy; /* on the test's */
-    bool crash, crashed;
-    /* The settings to request. `hold`: the argument of kit_lrs_hold, and the answer of crashed(). */
+    bool crash, crashed;      /* on the servers' thread */
+    /* The settings to request. `hold`: the argument of hold(), and the result of crashed(). */
     uint64_t interval_ms;
     const char *cluster;
     bool endpoints;

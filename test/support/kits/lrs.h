@@ -1,5 +1,5 @@
-/* Load reports of clients to the LRS server of a kit_mesh, summed by cluster and locality. A failure in the kit fails
- * the test. */
+/* Load reports of clients to the LRS server of a kit_mesh, summed up by cluster and locality. A failure in the kit
+ * fails the test. */
 #ifndef TC_SUPPORT_KITS_LRS_H
 #define TC_SUPPORT_KITS_LRS_H
 
@@ -13,12 +13,12 @@ struct kit_lrs_metric {
     double total;
 };
 
-/* Sums over all reports; in_progress is from the last report. */
+/* Sums over all reports; in_progress and port are from the last report. */
 struct kit_lrs_locality {
     uint64_t success, error, issued, in_progress;
-    uint64_t endpoint_success, endpoint_error, endpoint_issued; /* the sums by endpoint */
-    uint64_t endpoint_reports;
-    uint32_t port; /* of the last endpoint */
+    uint64_t endpoint_success, endpoint_error, endpoint_issued; /* sums of the counts by endpoint */
+    uint64_t endpoint_reports;                                  /* the number of these counts */
+    uint32_t port;                                              /* of the last endpoint reported */
     size_t n_metrics;
     struct kit_lrs_metric metrics[8];
 };
@@ -29,7 +29,7 @@ struct kit_lrs_cluster {
     uint64_t dropped, dropped_lb;       /* all drops; drops of category "lb" */
     uint64_t dropped_other;             /* drops of other categories */
     uint64_t reports;
-    uint64_t interval_ns, widest_ns; /* the sum of intervals, and the longest */
+    uint64_t interval_ns, widest_ns; /* the sum of the reports' intervals, and the longest of them */
 };
 
 struct kit_lrs_told {
@@ -42,30 +42,30 @@ struct kit_lrs_told {
 
 struct kit_lrs;
 
-/* Observes from now on and asks for all clusters. Free it after the kit_mesh's channels, before the kit_mesh.
- * kit_lrs_free asserts that there were no `faults`. */
+/* Observes from now on and asks for all clusters, without counts by endpoint. Free it before the kit_mesh. kit_lrs_free
+ * asserts that there were no `faults`. */
 struct kit_lrs *kit_lrs_new(struct kit_mesh *k, uint64_t interval_ms);
 void kit_lrs_free(struct kit_lrs *l);
-/* Asks for one cluster only, whose name is borrowed until the next call; NULL: for all. */
+/* Asks for one cluster only (NULL: for all). The name must stay valid until the next kit_lrs_ask or kit_lrs_free. */
 void kit_lrs_ask(struct kit_lrs *l, uint64_t interval_ms, const char *cluster);
 /* Asks for counts by endpoint, too, or no longer. */
 void kit_lrs_ask_endpoints(struct kit_lrs *l, bool endpoints);
 /* Returns the port of a backend. */
 uint16_t kit_lrs_backend_port(const struct kit_lrs *l, size_t backend);
-/* true: ends the open streams with UNAVAILABLE, and answers no new stream until it is called with false. */
+/* true: ends the open streams with UNAVAILABLE, and answers new streams only after kit_lrs_hold(l, false). */
 void kit_lrs_hold(struct kit_lrs *l, bool hold);
-/* Closes the control plane (port and connections) in the loop turn in which it receives the next report. Returns when
- * this has happened. */
+/* Closes the control plane's listening socket and connections in the loop turn in which it receives the next report.
+ * Returns when this has happened; fails the test after 60 s. kit_mesh_start_control_plane listens again. */
 void kit_lrs_crash_after_report(struct kit_lrs *l);
 /* Returns the sums of the reports so far; borrowed until the next call. */
 const struct kit_lrs_told *kit_lrs_look(struct kit_lrs *l);
-/* Returns the sums of one cluster; all zero if it was not reported. */
+/* Returns the sums of one cluster, borrowed from `t`; all zero if the cluster was not reported. */
 const struct kit_lrs_cluster *kit_lrs_told_cluster(const struct kit_lrs_told *t, const char *name);
-/* Returns a metric of the locality; all zero if it was not reported. */
+/* Returns a metric of the locality, borrowed from it; all zero if the metric was not reported. */
 const struct kit_lrs_metric *kit_lrs_metric(const struct kit_lrs_locality *l, const char *name);
 uint64_t kit_lrs_now_ns(void);
 
-/* Polls until the condition on `t`, the reports so far, holds: at most 60 s. */
+/* Polls until the condition on `t`, the sums so far, holds. Fails the test after 60 s. */
 #define KIT_LRS_WAIT(kit, condition)                                                                                   \
     for (uint64_t until_ = kit_lrs_now_ns() + UINT64_C(60000000000);;) {                                               \
         const struct kit_lrs_told *t = kit_lrs_look(kit);                                                              \
@@ -82,8 +82,8 @@ struct kit_lrs_seen {
     uint64_t ok, failed, dropped, broken;
 };
 
-/* Makes n calls one after another; the backend fails every fourth. Threads may call this at the same time with separate
- * sums. */
+/* Makes n calls one after another, and adds their outcomes to *seen. The backend fails every fourth. Threads may call
+ * this at the same time with a `seen` of their own. */
 void kit_lrs_calls(torc_channel *ch, size_t n, struct kit_lrs_seen *seen);
 /* Makes a call that a backend receives and leaves unanswered; returns once the backend has it. No other calls may run
  * meanwhile. End it with kit_lrs_hang_end. */

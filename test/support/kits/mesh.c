@@ -1,9 +1,9 @@
 /* A mesh in one process: control plane and backends on a thread with its own loop.
  *
- * While that thread runs, the test's thread does not touch servers: each function fills a struct job and waits until
- * the loop has run it (do_job). A node is a server with its listener and its service (backend or control plane). A node
- * keeps its port over stop and start. Resources are YAML, put together from the short forms of kits/mesh.h, and pushed
- * at once. The client's side is in mesh_client.c, clusters other than EDS in mesh_clusters.c. */
+ * While that thread runs, the test's thread does not touch servers: it fills a struct job and waits until the loop has
+ * run the job (do_job). A node is a server with its listener and its service (backend or control plane). A node keeps
+ * its port over stop and start. Resources are YAML, put together from the short forms of kits/mesh.h, and pushed at
+ * once. The client's side is in mesh_client.c, clusters other than EDS in mesh_clusters.c. */
 #include "support/kits/mesh.h"
 
 #include <netinet/in.h>
@@ -578,7 +578,7 @@ static void append_endpoint(const struct kit_mesh *k, struct tc_buf *b, struct t
             text.len = 0;
         }
     }
-    /* {address: ...} of the first backend, with the others as additional addresses of the same endpoint. */
+    /* `first` without its closing brace, as additional_addresses stand beside the address. */
     tc_buf_printf(b, "{endpoint: %.*s", (int)first.len - 1, first.data);
     if (additional.len)
         tc_buf_printf(b, ", additional_addresses: [%s]", tc_buf_cstr(&additional));

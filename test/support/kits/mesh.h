@@ -14,46 +14,47 @@
 
 struct kit_mesh;
 
-/* Makes n backends "b0", "b1", ..., all listening. */
+/* Makes a control plane without resources, and n backends (KIT_MESH_MAX at most) "b0", "b1", ..., all listening. */
 struct kit_mesh *kit_mesh_new(size_t n);
-/* Makes backends that delay each answer. */
+/* Makes a mesh whose backends delay each answer. */
 struct kit_mesh *kit_mesh_new_slow(size_t n, uint64_t delay_ms);
 /* Makes a mesh whose control plane uses these TLS options; their certificate should be for 127.0.0.1. The kit's own
  * bootstrap is for plaintext: the test brings another. */
 struct kit_mesh *kit_mesh_new_secure(size_t n, const struct tc_tls_opts *control_plane);
-/* Frees the mesh and its runtime, whose channels must have been freed. */
+/* Frees the mesh and its runtime. All channels of the runtime must have been freed. */
 void kit_mesh_free(struct kit_mesh *k);
 
 /* --- servers --- */
 
-/* "127.0.0.1:PORT", or "0.0.0.0:PORT" after kit_mesh_spread. Valid until the backend starts again. */
+/* Return "127.0.0.1:PORT", or "0.0.0.0:PORT" after kit_mesh_spread. Valid until that server starts again. */
 const char *kit_mesh_address(const struct kit_mesh *k, size_t i);
 const char *kit_mesh_control_plane(const struct kit_mesh *k);
-/* kit_mesh_stop closes port and connections, as a crash does. kit_mesh_start listens on the port again. */
+/* kit_mesh_stop closes the listening socket and the connections, as a crash does. kit_mesh_start does so too, and then
+ * listens on the same port again. */
 void kit_mesh_stop(struct kit_mesh *k, size_t i);
 void kit_mesh_start(struct kit_mesh *k, size_t i);
 void kit_mesh_stop_control_plane(struct kit_mesh *k);
 void kit_mesh_start_control_plane(struct kit_mesh *k);
-/* Makes the backend send GOAWAY and finish its calls. */
+/* Makes the backend send GOAWAY on all connections and finish their calls. The backend goes on listening. */
 void kit_mesh_goaway(struct kit_mesh *k, size_t i);
-/* Starts the backend's port again on 0.0.0.0: it can then be reached on every loopback address, 127.0.0.1 to
- * 127.255.255.254. */
+/* Starts the backend again as kit_mesh_start does, on 0.0.0.0 and its port: it can then be reached on every loopback
+ * address, 127.0.0.1 to 127.255.255.254. */
 void kit_mesh_spread(struct kit_mesh *k, size_t i);
-/* Starts backend i again on its port, behind TLS (NULL: plaintext). Its counts start from 0, and its other settings are
- * the defaults. */
+/* Starts backend i again on its port, behind TLS (NULL: plaintext). Its counts start from 0; it has no delay and fails
+ * no calls. */
 void kit_mesh_secure(struct kit_mesh *k, size_t i, const struct tc_tls_opts *tls);
 /* Starts backend i again on its port, failing with this code every call that it would echo (0: echoing). Its counts
- * start from 0, and its other settings are the defaults. */
+ * start from 0; it has no delay and no TLS. */
 void kit_mesh_fail(struct kit_mesh *k, size_t i, int code);
 /* Returns the number of open connections to backend i. */
 uint64_t kit_mesh_open_connections(struct kit_mesh *k, size_t i);
 /* Replaces the backend by a port that accepts connections and never answers. kit_mesh_stop closes that port. */
 void kit_mesh_hold(struct kit_mesh *k, size_t i);
-/* Returns the number of requests to backend i since the last call of this function. */
+/* Returns the number of requests to backend i since the last kit_mesh_take for it. */
 uint64_t kit_mesh_take(struct kit_mesh *k, size_t i);
-/* Returns the number of requests to backend i since it was made; kit_mesh_secure and kit_mesh_fail make it again. */
+/* Return the number of requests, and of connections, to backend i since it was made; kit_mesh_secure and kit_mesh_fail
+ * make it again. */
 uint64_t kit_mesh_handled(struct kit_mesh *k, size_t i);
-/* Returns the number of connections to backend i since it was made, as kit_mesh_handled counts. */
 uint64_t kit_mesh_connections(struct kit_mesh *k, size_t i);
 /* Returns the number of open connections to the control plane. */
 uint64_t kit_mesh_open_control_connections(struct kit_mesh *k);
@@ -66,7 +67,8 @@ void kit_mesh_do(struct kit_mesh *k, void (*fn)(struct tc_control_plane *cp, voi
 
 /* Adds or replaces resources (YAML, printf form) and pushes them. */
 void kit_mesh_put(struct kit_mesh *k, const char *fmt, ...) TC_PRINTF(2, 3);
-/* Removes a resource by type ("Cluster") and name. */
+/* Removes a resource. type: "Listener", "RouteConfiguration", "Cluster" or "ClusterLoadAssignment". Fails the test if
+ * there is no such resource. */
 void kit_mesh_remove(struct kit_mesh *k, const char *type, const char *name);
 /* Puts a listener `name` with these HTTP filters before the router (YAML flow maps, each followed by a comma) and these
  * inline routes (YAML flow maps, separated by commas). */
@@ -87,14 +89,15 @@ void kit_mesh_put_dns(struct kit_mesh *k, const char *name, const char *host, co
  * additional address, *WEIGHT, then #HASH_KEY or !HEALTH. `more`: further fields, or NULL. */
 void kit_mesh_put_endpoints(struct kit_mesh *k, const char *name, const char *localities, const char *more);
 
-/* Returns the clients' requests since the last call of this function, one a line: "Cluster VERSION NAME... [initial N]
- * [NACK CODE TEXT]"; in an incremental request NAME... are the new subscriptions. The caller frees with tc_free. */
+/* Returns the clients' ADS requests that were not taken before, one a line: "Cluster VERSION NAME... [initial N] [NACK
+ * CODE TEXT]". In an incremental request VERSION is empty, and NAME... are the new subscriptions. The caller frees the
+ * text with tc_free. */
 char *kit_mesh_requests(struct kit_mesh *k);
 
-/* Takes requests until their text contains `text`, at most 60 s. A request from before the last kit_mesh_put counts
- * too; kit_mesh_wait_accepted waits until a client has accepted a content. */
+/* Takes requests until their text, in the form of kit_mesh_requests, contains `text`: at most 60 s. A request from
+ * before the last kit_mesh_put counts too; kit_mesh_wait_accepted waits until a client has accepted a content. */
 void kit_mesh_wait_request(struct kit_mesh *k, const char *text);
-/* Waits as kit_mesh_wait_request does, and returns the requests taken, which the caller frees with tc_free. */
+/* Waits as kit_mesh_wait_request does. Returns the text of the requests taken; the caller frees it with tc_free. */
 char *kit_mesh_requests_until(struct kit_mesh *k, const char *text);
 /* Waits until a client accepted a version of the resource `name` whose serialised message contains `text`, at most
  * 60 s. type: "Cluster". */
@@ -109,17 +112,18 @@ const char *kit_mesh_bootstrap(const struct kit_mesh *k);
  * timeout of 60 s are set where the options have none. */
 torc_channel *kit_mesh_channel(struct kit_mesh *k, const char *name, const struct torc_channel_options *options);
 
-/* Makes one RPC with headers "name: value" by lines (NULL: none). The caller frees it with torc_result_free. */
+/* Makes one RPC with headers "name: value" by lines (NULL: none). The caller frees the result with torc_result_free. */
 torc_result *kit_mesh_call(torc_channel *ch, const char *headers, bool wait_for_ready, int64_t timeout_ms);
-/* Makes n calls; each must succeed. */
+/* Makes n calls, one after another; each must succeed. */
 void kit_mesh_calls(torc_channel *ch, const char *headers, size_t n);
 /* Calls, waiting for ready, until backend i answers: at most 60 s. */
 void kit_mesh_wait_backend(struct kit_mesh *k, torc_channel *ch, const char *headers, size_t i);
 /* Calls until an RPC fails with the code and a message that contains `text`: at most 60 s. */
 void kit_mesh_wait_failure(torc_channel *ch, int code, const char *text);
-/* Calls until each backend with a share has answered (at most 60 s), then n times. Asserts that each of the first
- * n_shares backends got a part of the calls that differs from its share by at most 0.06 (seven standard deviations for
- * n = 3500). A share of 0 or 1 must be exact, and a backend whose share is 0 gets no call at all. */
+/* Calls until each backend with a share above 0 has answered (at most 60 s), then n times. Asserts for each of the
+ * first n_shares backends (at most all) that its part of the n calls differs from its share by at most 0.06 (at least
+ * seven standard deviations for n = 3500). A share of 0 or 1 must be exact, and a backend whose share is 0 gets no call
+ * at all. */
 void kit_mesh_expect_shares(struct kit_mesh *k, torc_channel *ch, const char *headers, size_t n, const double *shares,
                             size_t n_shares);
 
@@ -130,12 +134,13 @@ struct kit_mesh_world {
     torc_channel *ch; /* to the listener "svc" */
 };
 
-/* Puts a cluster "c" with these endpoints and further fields (`cluster`, as kit_mesh_put_cluster) and a listener "svc"
- * to it with these hash policies (NULL: none). Opens a channel to the listener. */
+/* Makes a mesh with that many backends. Puts a cluster "c" with these endpoints and further fields (`cluster`: the
+ * `more` of kit_mesh_put_cluster) and a listener "svc" to "c" with these hash policies (NULL: none). Opens a channel to
+ * "svc". */
 struct kit_mesh_world kit_mesh_world_open(size_t backends, const char *endpoints, const char *cluster,
                                           const char *hash_policies);
-/* Puts round_robin clusters "c0", "c1", ... with one backend each, and opens a channel to "svc", a listener that the
- * test puts. */
+/* Makes a mesh of round_robin clusters "c0", "c1", ... with one backend each, and opens a channel to the listener
+ * "svc", which the test puts. */
 struct kit_mesh_world kit_mesh_world_open_clusters(size_t clusters);
 void kit_mesh_world_close(struct kit_mesh_world *w);
 

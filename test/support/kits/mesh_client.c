@@ -1,8 +1,8 @@
 /* kits/mesh: the client's side.
  *
- * Channels get the mesh's bootstrap and short backoffs. A push takes its time to reach a client, so tests wait:
- * kit_mesh_wait_backend and kit_mesh_wait_failure repeat an RPC until its outcome is the expected one, the other wait
- * functions look at what the control plane has received. Each fails the test after 60 s.
+ * Channels get short backoffs and, unless the test brings another, the mesh's bootstrap. A push takes its time to reach
+ * a client, so tests wait: kit_mesh_wait_backend and kit_mesh_wait_failure repeat an RPC until it has the expected
+ * outcome; the other wait functions look at what the control plane has received. Each fails the test after 60 s.
  * kit_mesh_expect_shares first waits until every backend with a share has answered, then counts. */
 #include <math.h>
 #include <string.h>
@@ -40,7 +40,7 @@ torc_channel *kit_mesh_channel(struct kit_mesh *k, const char *name, const struc
     o.backoff_initial_ms = 50;
     o.backoff_max_ms = 200;
     if (!o.xds_resource_timeout_ms)
-        o.xds_resource_timeout_ms = 60000; /* a machine that stalls must not make a resource one that does not exist */
+        o.xds_resource_timeout_ms = 60000; /* on a machine that stalls, a late resource must not count as missing */
     char *target = tc_asprintf("xds:///%s", name);
     torc_error *error = NULL;
     torc_channel *ch = torc_channel_new(k->runtime, target, &o, &error);
@@ -127,7 +127,7 @@ void kit_mesh_wait_failure(torc_channel *ch, int code, const char *text)
 }
 
 /* Calls until each backend with a share has answered: a policy sends calls to connected endpoints and does not wait for
- * others. A backend without a share must get none on the way. */
+ * the rest to connect. A backend without a share must not get any of these calls. */
 static void reach_all(struct kit_mesh *k, torc_channel *ch, const char *headers, const double *shares, size_t n)
 {
     for (size_t i = 0; i < k->n; i++)

@@ -1,5 +1,6 @@
-/* The inside of kit_mesh. Nodes, control plane and `requests` belong to the servers' thread while it runs; the test's
- * thread reads `addr` and `text` alone, which change only in jobs that the test's thread waits for. */
+/* The inside of kit_mesh. While the servers' thread runs, nodes, control plane, LRS server and `requests` belong to it;
+ * of a node the test's thread reads only `addr` and `text`, which change only in jobs that the test's thread waits
+ * for. */
 #ifndef TC_SUPPORT_KITS_MESH_INTERNAL_H
 #define TC_SUPPORT_KITS_MESH_INTERNAL_H
 

@@ -6,7 +6,8 @@
 #include "base/mem.h"
 #include "pb/xds/data/orca/v3/orca_load_report.pb-c.h"
 
-/* The values of a report; `name` with `named` is an entry of named_metrics, or of utilization with `is_utilization`. */
+/* The values of a report. `name` (NULL: no entry) with the value `named` is an entry of named_metrics, or with
+ * is_utilization of utilization. */
 struct kit_orca {
     double cpu, mem, app, qps, eps;
     const char *name;
@@ -14,7 +15,7 @@ struct kit_orca {
     bool is_utilization;
 };
 
-/* Returns the bytes, which `out` holds. */
+/* Replaces the content of `out` by the report's bytes, and returns them, borrowed from `out`. */
 static inline struct tc_slice kit_orca_pack(const struct kit_orca *in, struct tc_buf *out)
 {
     Xds__Data__Orca__V3__OrcaLoadReport m = XDS__DATA__ORCA__V3__ORCA_LOAD_REPORT__INIT;

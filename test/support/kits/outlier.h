@@ -19,16 +19,16 @@
 
 extern const char *const kit_outlier_addrs[4]; /* A to D */
 
-/* A cmocka setup: a fake channel with outlier_detection. */
+/* Fixtures for cmocka: *state is a struct fake_lb with the policy outlier_detection. */
 int kit_outlier_setup(void **state);
 int kit_outlier_teardown(void **state);
 #define OUTLIER_TEST(name) cmocka_unit_test_setup_teardown(name, kit_outlier_setup, kit_outlier_teardown)
 
-/* Updates the policy with the config {fields}. */
+/* Updates the policy with the endpoints of this text (fake_lb_endpoints) and the config {fields}. */
 void kit_outlier_update(struct fake_lb *f, const char *endpoints, const char *fields);
-/* Updates the policy and connects those of A to D that are among the endpoints. */
+/* Updates the policy and sets those of A to D that are among the endpoints to READY. */
 void kit_outlier_start(struct fake_lb *f, const char *endpoints, const char *fields);
-/* Ends the RPC of a pick. */
+/* Ends the RPC of a pick with this status code. */
 void kit_outlier_finish(struct tc_call_tracker *trackers, int code);
 
 struct kit_outlier_counts {
@@ -36,11 +36,11 @@ struct kit_outlier_counts {
     unsigned none;  /* queued or failed picks, or other addresses */
 };
 
-/* Makes n RPCs one after another. Those to the addresses that the text `failing` names fail; "": none. */
+/* Makes n RPCs one after another. Those to addresses that the text `failing` names fail with UNAVAILABLE. */
 struct kit_outlier_counts kit_outlier_run(struct fake_lb *f, unsigned n, const char *failing);
-/* Returns the number of addresses with this count. */
+/* Returns how many of A to D have this count. */
 unsigned kit_outlier_count_of(const struct kit_outlier_counts *c, unsigned value);
-/* Makes eight successful RPCs. Returns true if the address gets any. */
+/* Makes eight successful RPCs. Returns true if the address gets one of them. */
 bool kit_outlier_in_service(struct fake_lb *f, const char *addr);
 
 #define assert_ejected(f, addr) assert_false(kit_outlier_in_service(f, addr))

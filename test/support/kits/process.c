@@ -1,8 +1,8 @@
 /* `torc call` as a process: its memory, CPU time and descriptors.
  *
- * Its output goes to a file, from which finished_calls counts the calls written since the last look; so waiting for
- * calls needs no pipe and no thread. Memory comes from /proc/PID, CPU time from the process's clock. A failed call
- * fails the test; other lines of the output do not count. The log is a second file. */
+ * The process's output goes to a file, from which finished_calls counts the calls written since the last look; so
+ * waiting for calls needs no pipe and no thread. Memory comes from /proc/PID, CPU time from the process's clock. A
+ * failed call fails the test; other lines of the output do not count. The log goes to a second file. */
 #include "support/kits/process.h"
 
 #include <dirent.h>
@@ -29,7 +29,7 @@ struct kit_process {
     char *out, *log;   /* files */
     size_t looked_at;  /* bytes of `out` that have been counted */
     size_t finished;   /* calls counted so far */
-    double longest_us; /* of the calls since it was last read */
+    double longest_us; /* of the calls counted since the last kit_process_longest_ms */
 };
 
 static int64_t now_ns(void)
@@ -135,7 +135,8 @@ static void count_line(struct kit_process *c, const char *line)
     c->longest_us = TC_MAX(c->longest_us, strtod(at + sizeof(latency) - 1, NULL));
 }
 
-/* Counts the lines that the process has written since the last time. The last line may be incomplete. */
+/* Counts the calls that the process has written since the last time; an incomplete last line waits. Returns the number
+ * of all calls so far. */
 static size_t finished_calls(struct kit_process *c)
 {
     struct tc_buf b = read_from(c->out, c->looked_at);

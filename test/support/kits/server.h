@@ -25,18 +25,19 @@ struct kit_server_call {
 
 /* Makes a server on 127.0.0.1, without methods, and a channel to it. */
 void kit_server_init(struct kit_server *k);
-/* All calls must have been closed. The test frees services afterwards. */
+/* Frees channel, server and runtime. All calls must have been closed. The test frees its services afterwards. */
 void kit_server_fini(struct kit_server *k);
 
-/* Starts a call of the path `method`; kit_server_close ends it. */
+/* Starts a call of `method` ("/package.Service/Method") that waits for ready; kit_server_close ends the call. */
 void kit_server_open(struct kit_server *k, struct kit_server_call *c, const char *method);
-/* Sends a message, with `end` the last one, and turns the loop until it is written or the call has ended. */
+/* Sends a message, with `end` the last one, and turns the loop until the message is written or the call has ended. The
+ * call must not have ended before. */
 void kit_server_send(struct kit_server_call *c, struct tc_slice message, bool end);
 /* Cancels the call if it has not ended, and frees what it received. */
 void kit_server_close(struct kit_server_call *c);
 
-/* Runs one turn of the loop. Fails the test 60 seconds after `since_ns`. KIT_SERVER_UNTIL does so until the condition
- * holds. */
+/* Runs one turn of the loop, which waits 1 s at most. Fails the test 60 seconds after `since_ns`, a time of the loop's
+ * clock. KIT_SERVER_UNTIL turns the loop until the condition holds, for 60 seconds at most. */
 void kit_server_turn(struct kit_server *k, uint64_t since_ns);
 #define KIT_SERVER_UNTIL(k, condition)                                                                                 \
     for (uint64_t since_ns_ = tc_loop_clock_ns((k)->loop); !(condition);)                                              \

@@ -12,14 +12,15 @@
 
 struct kit_server_pipe {
     struct tc_loop *loop;
-    struct tc_server *server; /* NULL: the test has freed it */
+    struct tc_server *server; /* a test that frees the server sets this to NULL */
     struct fake_pipe *pipe;
     struct fake_h2 *peer; /* the client */
 };
 
 /* Makes the server, without a client yet: the test adds methods first. opts NULL: the defaults. */
 void kit_server_pipe_init(struct kit_server_pipe *k, const struct tc_server_opts *opts);
-/* Connects the client. read_chunk: bytes of one read of the server; 0: unlimited. */
+/* Connects the client, which sends its preface and SETTINGS. read_chunk: the most bytes of one read of the server; 0:
+ * unlimited. */
 void kit_server_pipe_connect(struct kit_server_pipe *k, size_t read_chunk);
 /* Call it only after kit_server_pipe_connect. */
 void kit_server_pipe_fini(struct kit_server_pipe *k);

@@ -110,7 +110,7 @@ void kit_session_wait(struct kit_mesh_world *w, const char *cookie, size_t i)
         struct kit_session_answer a =
             kit_session_call_with(w, KIT_SESSION_METHOD, "", (const char *const[]){cookie, NULL});
         bool there = a.code == TORC_STATUS_OK && a.backend == i;
-        if (a.code != TORC_STATUS_OK) /* a backend stopped under the call */
+        if (a.code != TORC_STATUS_OK) /* a backend stopped during the call */
             assert_int_equal(a.code, TORC_STATUS_UNAVAILABLE);
         kit_session_answer_fini(&a);
         if (there)

@@ -7,7 +7,7 @@
 #include "support/kits/mesh.h"
 #include "support/net/wire_proxy.h"
 
-/* The beginning of a TLS connection: the record of a ClientHello. */
+/* The first bytes of a TLS connection: type and version of the ClientHello's record. */
 #define KIT_TLS_MESH_HELLO "\x16\x03\x01"
 
 struct kit_tls_mesh {
@@ -18,30 +18,31 @@ struct kit_tls_mesh {
     struct kit_cert root, other_root, server, client;
 };
 
-/* Makes n plaintext backends. Files: root.pem, cert.pem and key.pem (of `client`), other.pem. Providers: "mesh"
- * (root.pem, cert.pem, key.pem), "other" (other.pem as roots), "roots" (root.pem alone), "late" (late.pem as roots, a
- * file that does not exist yet), "spiffe" (map.json, which does not exist yet either) and "strange" (an unknown
- * plugin); all but "strange" have this refresh interval ("1s"). The server's certificate is for DNS:b.mesh.test and
- * URI:spiffe://mesh.test/b. */
+/* Makes n plaintext backends, certificates, files and a bootstrap. `root` has issued `server`, for DNS:b.mesh.test and
+ * URI:spiffe://mesh.test/b, and `client`. Files: root.pem, other.pem (of other_root), cert.pem and key.pem (of
+ * `client`). Providers: "mesh" (root.pem, cert.pem, key.pem), "other" (other.pem as roots), "roots" (root.pem alone),
+ * "late" (late.pem as roots, a file that does not exist yet), "spiffe" (map.json, which does not exist yet either) and
+ * "strange" (an unknown plugin). All but "strange" have this refresh interval ("1s"). */
 void kit_tls_mesh_init(struct kit_tls_mesh *w, size_t n, const char *refresh_interval);
-/* Removes the folder. Files with names other than those above must have been removed by the test. */
+/* Frees everything and removes the folder. The test must have removed files with other names than those above. */
 void kit_tls_mesh_fini(struct kit_tls_mesh *w);
-/* Replaces a file of the folder by rename. */
+/* Writes a file of the folder. An existing file is replaced by rename. */
 void kit_tls_mesh_write(const struct kit_tls_mesh *w, const char *name, const char *content);
 
-/* Puts backend i behind TLS with this certificate. Clients must have a certificate by `root`; `verify` (may be NULL)
- * sees it. */
+/* Starts backend i again, behind TLS with this certificate. Clients must have a certificate issued by `root`. `verify`
+ * (may be NULL) is called with `arg` to check it further. */
 void kit_tls_mesh_secure(struct kit_tls_mesh *w, size_t i, const struct kit_cert *cert, tc_tls_verify_fn verify,
                          void *arg);
-/* Puts a round_robin cluster of the endpoint "HOST:PORT" with hostname "b.mesh.test". tls: fields of its
- * UpstreamTlsContext (the inside of a YAML flow map); NULL: no transport_socket. */
+/* Puts a round_robin cluster with one endpoint, at "IPV4:PORT" and with hostname "b.mesh.test". tls: fields of the
+ * cluster's UpstreamTlsContext (kit_tls_mesh_context); NULL: no transport_socket. */
 void kit_tls_mesh_put_cluster(struct kit_tls_mesh *w, const char *name, const char *address, const char *tls);
-/* Returns an UpstreamTlsContext with identity "mesh" and these roots, matchers for names (a YAML flow list), and more
- * of the outer message ("", ", sni: x"). The caller frees it with tc_free. */
+/* Returns the fields of an UpstreamTlsContext, the inside of a YAML flow map: the identity of provider "mesh", the
+ * roots of provider `roots`, matchers for names (a YAML flow list), and more fields ("", ", sni: x"). The caller frees
+ * the text with tc_free. */
 char *kit_tls_mesh_context(const char *roots, const char *sans, const char *more);
 /* Puts a listener "svc" that sends RPCs with the header "to: good" to the cluster "good", all others to "c". */
 void kit_tls_mesh_put_listener(struct kit_tls_mesh *w);
-/* Makes a channel with xds credentials over insecure ones. */
+/* Makes a channel to "xds:///NAME" with xds credentials whose fallback is insecure. The caller frees it. */
 torc_channel *kit_tls_mesh_channel(struct kit_tls_mesh *w, const char *name);
 /* Puts the listener "svc" and makes w->ch. */
 void kit_tls_mesh_open(struct kit_tls_mesh *w);

@@ -43,7 +43,7 @@ void kit_tls_pair_certs_free(void)
 void kit_tls_pair_side_send(struct kit_tls_pair_side *s)
 {
     while (s->to_send.len > 0) {
-        /* In two pieces, as frames arrive. */
+        /* Two pieces, so that writev has more than one. */
         size_t half = s->to_send.len / 2;
         struct iovec iov[2] = {{s->to_send.data, half}, {s->to_send.data + half, s->to_send.len - half}};
         ssize_t n = s->bs->ops->writev(s->bs, iov, 2);

@@ -7,7 +7,7 @@
 #include "tls/tls.h"
 
 /* Two roots, and leaf certificates that `root` has issued: `server` and `expired` for backend.test, *.wild.test,
- * 127.0.0.1 and ::1; `client` without names; cn_only with backend.test as its common name alone. */
+ * 127.0.0.1 and ::1; `client` and cn_only without subjectAltName, cn_only with the common name backend.test. */
 struct kit_tls_pair_certs {
     struct kit_cert root, other_root, server, expired, client, cn_only;
 };
@@ -17,8 +17,9 @@ extern struct kit_tls_pair_certs kit_tls_pair_certs;
 void kit_tls_pair_certs_make(void);
 void kit_tls_pair_certs_free(void);
 
-/* One side: stores received bytes, and sends `to_send` when it can. `called`: the handshake is over; `bs` is NULL if it
- * failed, for the reason `error`. `ended`: the peer has ended its stream. `read_error`: of a read; 0: none. */
+/* One side: stores received bytes, and sends `to_send` when the stream is writable. `called`: the handshake is over; if
+ * it failed, `bs` is NULL and `error` says why. `ended`: the peer has ended its stream. `read_error`: the error of a
+ * read; 0: none. */
 struct kit_tls_pair_side {
     struct tc_loop *loop;
     struct tc_tls_handshake *handshake;
@@ -45,10 +46,11 @@ int kit_tls_pair_teardown(void **state);
  * certificate. */
 struct tc_tls_opts kit_tls_pair_client_opts(void);
 struct tc_tls_opts kit_tls_pair_server_opts(const struct kit_cert *cert);
-/* Fails the test if the options are rejected. For tc_tls_context_unref. */
+/* Fails the test if the options are rejected. The caller releases the context with tc_tls_context_unref. */
 struct tc_tls_context *kit_tls_pair_make_context(const struct tc_tls_opts *opts);
 
-/* Handshakes with a limit of 5000 ms. `shake` starts both sides and runs them. */
+/* Start the handshake of the client (name: the server's expected name) or the server, with a limit of 5000 ms of the
+ * loop's time. kit_tls_pair_shake starts both and runs the loop. */
 void kit_tls_pair_start_client(struct kit_tls_pair *f, const struct tc_tls_opts *opts, const char *name);
 void kit_tls_pair_start_server(struct kit_tls_pair *f, const struct tc_tls_opts *opts);
 void kit_tls_pair_shake(struct kit_tls_pair *f, const struct tc_tls_opts *client, const char *name,

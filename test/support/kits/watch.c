@@ -1,10 +1,10 @@
-/* Interceptors that record their hooks, each hook as a word of kit_watch.events, with a backend and a channel.
+/* Interceptors that record calls of their hooks, with a backend and a channel.
  *
- * on_pick and on_wire are counted. Each other hook notes itself. All of them but on_end then return a verdict: 0, or,
- * at the hook that the test chose (`at`), the test's verdict, after a call of the test's function (`in_hook`). If the
- * verdict is TORC_PENDING, the watcher stores the torc_pending for the test. The teardown resumes a torc_pending that
- * the test has left, once the runtime is freed. The state of each RPC serves to assert that on_start comes once, before
- * on_end. */
+ * on_pick, on_wire and release are counted. Each other hook adds a word to kit_watch.events. The hooks with a verdict
+ * return 0, or, at the hook that the test chose (`at`), the test's verdict, after a call of the test's function
+ * (`in_hook`). If the verdict is TORC_PENDING, the watcher stores the torc_pending for the test. The teardown resumes a
+ * torc_pending that the test has left, once the runtime is freed. The state of each RPC serves to assert that on_start
+ * comes once, before on_end. */
 #include "support/kits/watch.h"
 
 #include <stdio.h>

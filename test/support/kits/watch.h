@@ -1,6 +1,6 @@
-/* Two interceptors ("outer", "inner") that record their hooks and return the test's verdict at one hook; a backend, a
- * runtime, and a channel with both interceptors. Hooks run on the runtime's thread, or on the test's where the test
- * drives the runtime. */
+/* Two interceptors ("outer", "inner") that record calls of their hooks and return the test's verdict at one hook; a
+ * backend, a runtime, and a channel with both interceptors. Hooks run on the runtime's thread, or on the test's if the
+ * test drives the runtime. */
 #ifndef TC_SUPPORT_KITS_WATCH_H
 #define TC_SUPPORT_KITS_WATCH_H
 
@@ -10,8 +10,9 @@
 
 #include "support/kits/backends.h"
 
-/* Methods of the backend. RETRY and HEDGE have the policies of their names, and their first server_fails calls fail.
- * The SILENT methods end with OK and without a message. */
+/* Methods of the backend. RETRY and HEDGE have a retry and a hedging policy, and answer "done"; the first server_fails
+ * calls of both together fail with UNAVAILABLE. The SILENT methods end with OK and without a message; SILENT_HEDGE has
+ * the hedging policy. */
 #define KIT_WATCH_ECHO "/t/Echo"
 #define KIT_WATCH_SEEN "/t/Seen"
 #define KIT_WATCH_HANG "/torc.test.Backend/Hang"
@@ -34,13 +35,13 @@ enum kit_watch_hook {
 struct kit_watcher {
     char name; /* the first letter of the interceptor's name */
     enum kit_watch_hook at;
-    int verdict;                    /* at the hook `at` */
-    const char *text;               /* of the verdict; NULL: none */
-    void (*in_hook)(torc_rpc *rpc); /* called at the hook `at`, before its verdict; may be NULL */
-    int ends, releases, picks;
-    int opened, closed, sent, received; /* events of attempts */
-    int64_t bytes;
-    torc_pending *pending; /* of the verdict TORC_PENDING */
+    int verdict;                        /* at the hook `at` */
+    const char *text;                   /* of the verdict; NULL: none */
+    void (*in_hook)(torc_rpc *rpc);     /* called at the hook `at`, before its verdict; may be NULL */
+    int ends, releases, picks;          /* calls of on_end, release and on_pick */
+    int opened, closed, sent, received; /* events of on_wire */
+    int64_t bytes;                      /* of all these events */
+    torc_pending *pending;              /* of the verdict TORC_PENDING */
 };
 
 struct kit_watch {
@@ -48,12 +49,12 @@ struct kit_watch {
     torc_runtime *rt;
     torc_channel *ch;
     struct kit_watcher outer, inner;
-    /* The hooks that were called, except on_pick and on_wire, in order, each behind the letter of its interceptor:
-     * s start, aN attempt, >(M) sent, <(M) received, =CODE status, .CODE end. */
+    /* The hooks that were called, except on_pick and on_wire, in order, each after the letter of its interceptor: s
+     * start, aN attempt, >(M) sent, <(M) received, =CODE status, .CODE end. Example: "os is o=7 i.7 o.7" */
     char events[512];
     char last_text[128]; /* of the status, as the last on_end saw it */
     atomic_int server_calls, server_fails;
-    char server_saw[32]; /* by KIT_WATCH_SEEN: the header x-added */
+    char server_saw[32]; /* the header x-added of the last call of KIT_WATCH_SEEN; "-": it had none */
 };
 extern struct kit_watch kit_watch;
 
@@ -68,25 +69,26 @@ int kit_watch_setup(void **state);
 int kit_watch_setup_thread(void **state);
 int kit_watch_teardown(void **state);
 
-/* Makes the watcher one that has seen nothing and has no verdict, and returns an interceptor that reports to it. */
+/* Resets the watcher to no events and no verdict, and returns an interceptor that reports to it. */
 struct torc_interceptor kit_watch_interceptor_of(struct kit_watcher *w, const char *name);
-/* Called after the test has freed the channel: drives the runtime until the channel's interceptors are released, and
- * makes another channel, with watchers that have seen nothing. Not with kit_watch_setup_thread. */
+/* Called after the test has freed the channel: drives the runtime until the channel's interceptors are released, makes
+ * another channel, and resets the watchers. Not with kit_watch_setup_thread. */
 void kit_watch_channel_renew(void);
 
-/* Makes a unary RPC and asserts its outcome. */
+/* Makes a unary RPC with the request "m". Asserts the status code, and that the status text contains `text`. */
 void kit_watch_expect(const char *method, int64_t timeout_ms, int code, const char *text);
 /* Asserts and clears the events. */
 void kit_watch_expect_events(const char *wanted);
 void kit_watch_expect_message(const torc_message *m, const char *text);
 
 /* kit_watch_delay makes the watcher delay the next RPC at the hook. kit_watch_turn_until_pending drives the runtime
- * until the RPC is delayed (not with kit_watch_setup_thread). kit_watch_resume ends the delay. */
+ * until the RPC is delayed (not with kit_watch_setup_thread). kit_watch_resume ends the delay with this verdict and
+ * text; the watcher then delays no further RPC. */
 void kit_watch_delay(struct kit_watcher *w, enum kit_watch_hook at);
 void kit_watch_turn_until_pending(const struct kit_watcher *w);
 void kit_watch_resume(struct kit_watcher *w, int verdict, const char *text);
-/* Starts a unary RPC, and drives the runtime until the inner watcher delays the RPC at the hook. Its result will be
- * stored in *result. */
+/* Starts a unary RPC of KIT_WATCH_ECHO with the request "m", and drives the runtime until the inner watcher delays the
+ * RPC at the hook. *result is NULL until the RPC has ended, then a reference to its result. */
 torc_stream *kit_watch_start_delayed(enum kit_watch_hook at, torc_result **result);
 /* Calls torc_stream_finish, then torc_stream_free. */
 torc_result *kit_watch_finish(torc_stream *s);
