@@ -13,7 +13,7 @@ struct kit_lrs_metric {
     double total;
 };
 
-/* Sums over all reports; in_progress and port are from the last report. */
+/* Sums over all reports, but for in_progress (from the last report) and port. */
 struct kit_lrs_locality {
     uint64_t success, error, issued, in_progress;
     uint64_t endpoint_success, endpoint_error, endpoint_issued; /* sums of the counts by endpoint */
