@@ -67,10 +67,10 @@ void hostile_keep(struct hostile_peer *p);
  * NULL. Returns NULL too if the client has closed. Sends nothing. */
 const struct fake_h2_frame *hostile_next(struct hostile_peer *p, bool wait);
 /* Sends SETTINGS and waits for the first request. Returns its stream, or 0 if none came. In hostile_visit sends a
- * request to /a.B/C after the SETTINGS instead, and returns its stream without waiting for the server. */
+ * request to /a.B/C after the SETTINGS instead, and returns its stream without waiting for a response. */
 uint32_t hostile_begin(struct hostile_peer *p);
-/* Ends hostile_deafen. Sends the gathered frames and a PING, and waits until the client has answered the PING, after
- * everything sent before, or has closed. */
+/* Ends hostile_deafen. Sends the gathered frames and a PING, and waits until the client has answered the PING (it has
+ * then read everything sent before) or has closed. */
 void hostile_settle(struct hostile_peer *p);
 /* Sends the gathered frames, then waits until the client closes. */
 void hostile_await_close(struct hostile_peer *p);
