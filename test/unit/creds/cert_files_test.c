@@ -1,6 +1,6 @@
 /* Certificate files that come late or change: by a write, a rename or a link; certificate before key; to rubbish; to a
- * FIFO; or to the same content. SPIFFE bundle maps instead of roots. Identity: tc_cert_files_key is equal for equal
- * paths and interval, a tc_tls_source's epoch for equal content. */
+ * FIFO. Files that are read again unchanged. SPIFFE bundle maps instead of roots. tc_cert_files_key is equal for equal
+ * paths and interval. The epoch of a tc_tls_source changes with the content. */
 #include "creds/cert_files.h"
 
 #include <stdio.h>
@@ -102,7 +102,7 @@ static void no_identity(struct fixture *f, const char *text)
     tc_free(why);
 }
 
-/* Files that failed are not read again at once: asks until they are, at most 10 s. */
+/* Files that failed are not read again at once. Evaluates the condition until it is true, for at most 10 s. */
 #define WAIT(f, condition)                                                                                             \
     do {                                                                                                               \
         uint64_t end_ = tc_system_clock.monotonic_ns(NULL) + 10 * TC_NS_PER_S;                                         \
@@ -271,7 +271,7 @@ static uint64_t epoch_of(struct tc_tls_source *s)
 }
 
 /* Sources that read different content never have the same epoch, also if one of them read before a change and the other
- * began after it. Sources that read the same content of the same files have the same epoch. */
+ * began after it. Sources that read the same content of the same struct tc_cert_files have the same epoch. */
 static void epochs_are_those_of_the_content(void **state)
 {
     struct fixture *f = *state;
@@ -290,7 +290,7 @@ static void epochs_are_those_of_the_content(void **state)
     write_file(f->key, f->b.key_pem);
     tc_tls_source_init(&after, &(struct tc_tls_source_opts){.roots = again, .identity = again});
     assert_int_not_equal(epoch_of(&after), first);
-    /* Two sources of the same files have the same epoch. */
+    /* Two sources of the same struct tc_cert_files have the same epoch. */
     tc_tls_source_init(&beside, &(struct tc_tls_source_opts){.roots = f->files, .identity = f->files});
     uint64_t second = epoch_of(&beside);
     assert_int_not_equal(second, first);

@@ -1,4 +1,5 @@
-/* Credentials by name and config, as the bootstrap has them (A65), of files, and of xDS; the keys of credentials. */
+/* Channel credentials: by type and JSON config, as in a bootstrap (A65); from files; for xDS. Their keys, which decide
+ * whether connections are shared. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -63,7 +63,7 @@ static void ids_are_taken_apart(void **state)
         if (!why || !strstr(why, bad[i][1]))
             fail_msg("\"%s\": %s", bad[i][0], why ? why : "taken");
     }
-    /* 255 bytes of trust domain and 2048 in all are the most. */
+    /* A trust domain has at most 255 bytes, an id at most 2048. */
     char long_id[2050];
     memset(long_id, 'a', sizeof(long_id));
     memcpy(long_id, "spiffe://", 9);
@@ -74,7 +74,7 @@ static void ids_are_taken_apart(void **state)
     assert_non_null(strstr(tc_spiffe_id_parse(tc_slice_of(long_id, 2049), &domain), "2048"));
 }
 
-/* Returns the DER of a certificate in base64. */
+/* Returns the DER of a certificate in base64 (tc_free). */
 static char *base64_of(const struct kit_cert *cert)
 {
     unsigned char *der = NULL;
@@ -145,7 +145,7 @@ static void roots_are_those_of_the_trust_domain(void **state)
     tc_free(b);
 }
 
-/* A NUL does not end a name: the bytes behind it belong to the name. */
+/* A NUL does not end a name: the bytes after the NUL belong to the name. */
 static void an_id_with_a_nul_is_none(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The keys of TLS credentials, which decide whether connections are shared: equal for equal texts alone. If OpenSSL
- * makes no SHA-256, no two credentials have equal keys. */
+/* The keys of TLS credentials made from texts, which decide whether connections are shared: equal for equal texts, and
+ * only for those. If OpenSSL makes no SHA-256, no two credentials have equal keys. */
 #define TC_OPENSSL_ITSELF
 #include "base/mem.h"
 #include "creds/creds.h"
@@ -43,7 +43,7 @@ static void test_keys(void **state)
     tc_openssl.EVP_DigestFinal_ex = no_digest;
     assert_false(same_key(a.cert_pem, b.cert_pem));
     assert_false(same_key(a.cert_pem, NULL));
-    assert_false(same_key(a.cert_pem, a.cert_pem)); /* they share nothing, which harms nobody */
+    assert_false(same_key(a.cert_pem, a.cert_pem)); /* not shared, which is always safe */
     kit_cert_fini(&a);
     kit_cert_fini(&b);
 }

@@ -1,4 +1,4 @@
-/* Peers that wait for the application's verdict: how many there may be, also of connections that have ended. */
+/* At most 4096 TLS peers wait for the application's verdict. */
 #include "support/cmocka.h"
 
 #include "base/mem.h"
@@ -23,7 +23,7 @@ static void on_verdict(void *arg, const char *refusal)
     (*(int *)arg)++;
 }
 
-/* Peers that the application has seen count until they are answered, also if their connections have ended. */
+/* A peer that the application has seen counts until the application answers, also if the connection has ended. */
 static void unanswered_peers_are_bounded(void **state)
 {
     (void)state;
@@ -40,7 +40,7 @@ static void unanswered_peers_are_bounded(void **state)
         for (int i = 0; i < MAX_PEERS; i++) {
             struct torc_tls_peer *p = tc_tls_peer_ask(loop, &hook, &bs, on_verdict, &verdicts, &why);
             assert_non_null(p);
-            if (i == 0) { /* one that the application has not seen leaves nothing behind */
+            if (i == 0) { /* a peer that the application has not seen is freed at once */
                 tc_tls_peer_cancel(p);
                 p = tc_tls_peer_ask(loop, &hook, &bs, on_verdict, &verdicts, &why);
             }

@@ -1,5 +1,5 @@
-/* Secrets are overwritten before their memory is freed. The test replaces free and realloc by functions that search
- * each block that is given back for the secret. */
+/* Secrets are overwritten before their memory is freed. The linker replaces free and realloc (--wrap) by functions that
+ * search each block for the secret before it is given back. */
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -113,8 +113,8 @@ static void test_private_key_files(void **state)
 static void test_jwt_file(void **state)
 {
     (void)state;
-    /* {"exp":4102444800} */
     struct tc_token token = {0};
+    /* The payload is {"exp":4102444800}. */
     char text[] = "eyJhbGciOiJub25lIn0.eyJleHAiOjQxMDI0NDQ4MDB9.a-signature-that-is-secret";
     begin("a-signature-that-is-secret");
     tc_jwt_file_token("file", tc_slice_str(text), &token);

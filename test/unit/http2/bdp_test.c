@@ -1,5 +1,5 @@
-/* The estimate of a path (tc_h2_bdp) by itself, without a connection: when the next PING may go out, and when the
- * window doubles. flow_test has a connection that uses the estimate. */
+/* The estimate of a path's bandwidth-delay product (tc_h2_bdp) without a connection: when the next PING may go out, and
+ * when the window doubles. flow_test.c has a connection that uses the estimate. */
 #include "http2/bdp.h"
 
 #include "support/cmocka.h"
@@ -11,7 +11,7 @@ static uint64_t after_ms(uint64_t ms)
     return ms * TC_NS_PER_MS;
 }
 
-/* Measures one PING behind `bytes` bytes, answered 10 ms later. Returns whether the window grew. */
+/* Queues a PING at `at_ms`; `bytes` bytes come until its answer 10 ms later. Returns whether the window grew. */
 static bool measure(struct tc_h2_bdp *b, uint64_t bytes, uint64_t at_ms)
 {
     tc_h2_bdp_start(b, 0, after_ms(at_ms));
