@@ -61,8 +61,8 @@ static void not_http2(void **state)
     }
 }
 
-/* A server answers with a TLS alert, in one piece or byte by byte: two bytes of it are enough to recognise TLS. One
- * byte is not, nor are bytes that are not an alert. */
+/* A server answers with a TLS alert, in one piece or byte by byte. The first two bytes are enough to recognise TLS, one
+ * byte is not. Other bytes are not taken for TLS. */
 static void server_speaks_tls(void **state)
 {
     static const struct {
@@ -176,7 +176,7 @@ static void goaway_drains(void **state)
     }
 }
 
-/* 256 bytes of a text that the peer chose are kept, in a form that does no harm in a log. */
+/* At most 256 bytes of the peer's debug text are kept, percent-encoded so that they do no harm in a log. */
 static void text_of_a_goaway(void **state)
 {
     (void)state;
@@ -191,7 +191,7 @@ static void text_of_a_goaway(void **state)
         kit_h2_run(&t);
         assert_memory_equal(t.why, before, sizeof(before) - 1);
         assert_memory_equal(t.why + sizeof(before) - 1, "%0A%1Bxxx", 9);
-        /* Two of the bytes are escaped, as three each. */
+        /* Two of the bytes become three characters each. */
         assert_int_equal(strlen(t.why), sizeof(before) - 1 + TC_MIN(len, (size_t)256) + 4);
         kit_h2_fini(&t);
     }
@@ -222,7 +222,7 @@ static void graceful_goaway(void **state)
     kit_h2_fini(&t);
 }
 
-/* A GOAWAY comes before the requests have left: the calls count as unprocessed. */
+/* A GOAWAY comes before the socket has taken the requests: the calls count as unprocessed. */
 static void goaway_before_the_request_leaves(void **state)
 {
     (void)state;
@@ -294,7 +294,8 @@ static void own_drain_when_idle(void **state)
     kit_h2_fini(&t);
 }
 
-/* A frame that comes while the socket has taken a part of the GOAWAY does not end the connection before the rest. */
+/* A frame that comes when only part of the GOAWAY was written does not end the connection before the rest is
+ * written. */
 static void own_drain_in_parts(void **state)
 {
     (void)state;
@@ -343,7 +344,7 @@ static void connection_lost(void **state)
     kit_h2_fini(&t);
 }
 
-/* A response has come whole when its connection ends: the call gets the response's status. */
+/* The connection ends after the whole response has come: the call gets the response's status. */
 static void response_outlives_the_connection(void **state)
 {
     (void)state;
@@ -467,8 +468,7 @@ static void pings_are_answered(void **state)
     kit_h2_fini(&t);
 }
 
-/* A peer that sends PINGs or SETTINGS and does not read the answers: the connection ends before 200,000 frames have
- * come. */
+/* A peer sends PINGs or SETTINGS and does not read the answers: the connection ends after at most 200,000 frames. */
 static void peer_that_does_not_read(void **state)
 {
     (void)state;
@@ -525,20 +525,20 @@ static void protocol_errors(void **state)
         size_t len;
     } bad[] = {
         {FAKE_H2_DATA, 0, 0, "x", 1},                                     /* DATA on stream 0 */
-        {FAKE_H2_DATA, 0, 9, "x", 1},                                     /* on an idle one */
-        {FAKE_H2_DATA, 0, 1, "x", 1},                                     /* before the headers */
+        {FAKE_H2_DATA, 0, 9, "x", 1},                                     /* DATA on an idle stream */
+        {FAKE_H2_DATA, 0, 1, "x", 1},                                     /* DATA before the headers */
         {FAKE_H2_HEADERS, FAKE_H2_END_HEADERS, 1, "\xff\xff\xff\xff", 4}, /* not HPACK */
         {FAKE_H2_HEADERS, FAKE_H2_END_HEADERS, 2, "\x88", 1},             /* a stream that a server may not open */
         {FAKE_H2_SETTINGS, 0, 0, "abc", 3},                               /* not a multiple of 6 */
         {FAKE_H2_SETTINGS, 0, 0, "\0\4\xff\xff\xff\xff", 6},              /* window too large */
         {FAKE_H2_PING, 0, 0, "abc", 3},                                   /* not 8 bytes */
-        {FAKE_H2_RST_STREAM, 0, 0, "\0\0\0\0", 4},                        /* of stream 0 */
-        {FAKE_H2_RST_STREAM, 0, 7, "\0\0\0\0", 4},                        /* of an idle one */
-        {FAKE_H2_WINDOW_UPDATE, 0, 0, "\0\0\0\0", 4},                     /* by nothing */
-        {FAKE_H2_WINDOW_UPDATE, 0, 0, "\x7f\xff\xff\xff", 4},             /* beyond 2^31-1 */
-        {FAKE_H2_CONTINUATION, FAKE_H2_END_HEADERS, 1, "", 0},            /* of nothing */
-        {5, FAKE_H2_END_HEADERS, 1, "\0\0\0\2\x84", 5},                   /* PUSH_PROMISE, which we refused */
-        {FAKE_H2_GOAWAY, 0, 1, "\0\0\0\0\0\0\0\0", 8},                    /* on a stream */
+        {FAKE_H2_RST_STREAM, 0, 0, "\0\0\0\0", 4},                        /* reset of stream 0 */
+        {FAKE_H2_RST_STREAM, 0, 7, "\0\0\0\0", 4},                        /* reset of an idle stream */
+        {FAKE_H2_WINDOW_UPDATE, 0, 0, "\0\0\0\0", 4},                     /* an increment of 0 */
+        {FAKE_H2_WINDOW_UPDATE, 0, 0, "\x7f\xff\xff\xff", 4},             /* the window exceeds 2^31-1 */
+        {FAKE_H2_CONTINUATION, FAKE_H2_END_HEADERS, 1, "", 0},            /* without HEADERS before it */
+        {5, FAKE_H2_END_HEADERS, 1, "\0\0\0\2\x84", 5},                   /* PUSH_PROMISE: push is off */
+        {FAKE_H2_GOAWAY, 0, 1, "\0\0\0\0\0\0\0\0", 8},                    /* GOAWAY on a stream */
     };
     for (size_t i = 0; i < TC_ARRAY_LEN(bad); i++) {
         for (size_t chunk = 0; chunk < 2; chunk++) {

@@ -1,6 +1,6 @@
-/* The end of a response as a client's connection reads it from fakes/h2: whole messages that came before the end are
- * delivered, whatever ends the response; of a field that comes twice the last one decides the outcome; and the ends of
- * connections are logged. */
+/* The end of a response as a client's connection reads it from fakes/h2. Whole messages that came before the end are
+ * delivered, whatever ends the response. If grpc-status, grpc-message, content-type or grpc-encoding comes twice, the
+ * last one counts. The ends of connections are logged. */
 #include <stdio.h>
 
 #include "base/log.h"
@@ -128,7 +128,7 @@ static void end_while_a_message_is_read(void **state)
     kit_h2_fini(&t);
 }
 
-/* The owner closes a connection whose streams have ended and wait to be read. */
+/* The owner closes a connection whose stream has ended, before it has asked for the stream's message. */
 static void closed_before_it_is_read(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void closed_before_it_is_read(void **state)
     kit_h2_fini(&t);
 }
 
-/* The end waits for a message that nobody reads. A writer that waits for room is notified of the end all the same. */
+/* The end waits for a message that nobody has asked for. A writer that waits for the window gets on_written at once. */
 static void a_writer_is_told_before_the_end(void **state)
 {
     (void)state;
@@ -187,12 +187,12 @@ static void a_writer_is_told_before_the_end(void **state)
     }
 }
 
-/* Fields that may come once come twice: the last one counts, in the status and in its message alike. A code in
- * grpc-status-details-bin must be the code of a valid grpc-status. */
+/* Fields that may come once come twice: the last one counts. A grpc-status-details-bin that contradicts a valid
+ * grpc-status makes the status INTERNAL; it is ignored if it comes twice, has no code or is malformed. */
 static void doubled_fields(void **state)
 {
     static const struct {
-        const char *headers, *trailers; /* trailers-only: there are no headers */
+        const char *headers, *trailers; /* headers NULL: trailers-only */
         int code;
         const char *text;
     } rows[] = {
@@ -208,7 +208,8 @@ static void doubled_fields(void **state)
         {OK "grpc-encoding: nonsense\ngrpc-encoding: gzip\n", "grpc-status: 7\n", 7, ""},
         {OK "grpc-encoding: gzip\ngrpc-encoding: nonsense\n", "grpc-status: 7\n", 13,
          "received unknown grpc-encoding \"nonsense\""},
-        /* google.rpc.Status: {code: 5}, {code: 7}; {message: "m"}; a code, then bytes that are not protobuf. */
+        /* A google.rpc.Status in base64. CAU: {code: 5}. CAc: {code: 7}. EgFt: {message: "m"}. EgFtCAc: message and
+         * code. CAcI: a code, then half a field. */
         {OK, "grpc-status: 5\ngrpc-message: x\ngrpc-status-details-bin: CAU\n", 5, "x"},
         {OK, "grpc-status: 5\ngrpc-message: x\ngrpc-status-details-bin: CAc\n", 13,
          "grpc-status-details-bin has code 7, but grpc-status is 5"},
@@ -244,7 +245,7 @@ static void doubled_fields(void **state)
     }
 }
 
-/* The last grpc-encoding of the headers counts; trailers say nothing about the messages before them. */
+/* The last grpc-encoding of the headers counts; grpc-encoding in trailers is ignored. */
 static void doubled_encodings(void **state)
 {
     static const uint8_t flagged[] = {1, 0, 0, 0, 0};

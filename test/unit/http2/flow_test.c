@@ -1,5 +1,5 @@
-/* Flow control and back-pressure of a client's connection in both directions, and callbacks that end streams.
- * fakes/h2 is the server; its own window for what we send is the default of 65,535 bytes. */
+/* Flow control and back-pressure of a client's connection in both directions, and callbacks that end streams. fakes/h2
+ * is the server. The windows that it grants have HTTP/2's default of 65,535 bytes. */
 #include "base/mem.h"
 #include "http2/connection_internal.h"
 #include "support/cmocka.h"
@@ -49,7 +49,7 @@ static void stalled_stream_blocks_nobody(void **state)
     kit_h2_fini(&t);
 }
 
-/* The call of a server that sends more than the window allows ends with INTERNAL. */
+/* The server sends more than the window allows: the call ends with INTERNAL. */
 static void window_is_enforced(void **state)
 {
     (void)state;
@@ -69,7 +69,7 @@ static void window_is_enforced(void **state)
     kit_h2_fini(&t);
 }
 
-/* A message larger than the window arrives: once it is asked for, the window opens again for its bytes. */
+/* A message that is larger than the window: the window opens again for the message's bytes once it is asked for. */
 static void large_message_received(void **state)
 {
     (void)state;
@@ -97,8 +97,8 @@ static void large_message_received(void **state)
     kit_h2_fini(&t);
 }
 
-/* nghttp2 is told in batches how many bytes were taken out of a window. However small the window is, no batch waits for
- * bytes that cannot come. */
+/* nghttp2 is told of consumed bytes in batches. However small the window is, no batch waits for bytes that cannot
+ * come. */
 static void small_windows_open_again(void **state)
 {
     (void)state;
@@ -131,7 +131,7 @@ static void small_windows_open_again(void **state)
     }
 }
 
-/* More than the connection's window holds, in small pieces. */
+/* The server sends twice what the connection's window holds. */
 static void connection_window_opens_again(void **state)
 {
     (void)state;
@@ -190,7 +190,7 @@ static void reads_by_demand(void **state)
     }
 }
 
-/* A message stays within the peer's windows; on_written comes when it has gone. */
+/* A message stays within the peer's windows; on_written comes once all of it was sent. */
 static void sends_within_the_window(void **state)
 {
     (void)state;
@@ -319,7 +319,7 @@ static void written_when_the_response_ends(void **state)
             const struct fake_h2_frame *f = fake_h2_expect(t.peer, FAKE_H2_RST_STREAM, 1);
             assert_non_null(f);
             assert_int_equal(kit_h2_u32(f->payload), 0);
-            /* The rest of the message is not sent, even when the window opens. */
+            /* The rest of the message is not sent, even when the connection's window opens. */
             fake_h2_window(t.peer, 0, 1000000);
             kit_h2_run(&t);
             assert_int_equal(fake_h2_count(t.peer, FAKE_H2_DATA, 0), 0);

@@ -106,8 +106,8 @@ static void announced_size_takes_no_memory(void **state)
     tc_buf_fini(&out);
 }
 
-/* While a message comes, its memory is at most twice the bytes that came, or 64 KiB. Up to 512 KiB it never exceeds the
- * announced length. */
+/* While a message comes, its memory is at most 64 KiB or twice the bytes that came, whichever is more, beside a head of
+ * at most 64 bytes. A message of up to 512 KiB never takes more memory than its length, beside the head. */
 static void room_grows_with_what_came(void **state)
 {
     (void)state;
@@ -135,7 +135,8 @@ static void room_grows_with_what_came(void **state)
     }
 }
 
-/* A message of up to 1 MiB leaves its block to the next message, which has room for all of it at once. */
+/* A message of 1 MiB leaves its block to the next message of that size, which then has room for all its bytes at
+ * once. */
 static void kept_memory_has_room_for_the_whole(void **state)
 {
     (void)state;
@@ -184,7 +185,7 @@ static void check_large(size_t len, struct tc_blocks *blocks)
     tc_free(data);
 }
 
-/* A growing message moves between blocks of its own and blocks that are kept for later messages. */
+/* A large message keeps its bytes while its room grows, also when it moves to a block that is reused later. */
 static void large_message_grows(void **state)
 {
     (void)state;
@@ -213,7 +214,7 @@ static void gzip_both_ways(void **state)
         tc_rstr_unref(plain);
         if (sizes[i] > 0)
             assert_int_equal(tc_h2_gunzip(NULL, tc_rstr_slice(packed), sizes[i] - 1, &plain), TORC_ELIMIT);
-        /* A member that is cut short, and one with bytes behind it. */
+        /* A gzip member that is cut short, and one with a byte after it. */
         for (size_t cut = 0; cut < packed->len; cut++)
             assert_int_equal(tc_h2_gunzip(NULL, tc_slice_of(packed->data, cut), sizeof(text), &plain), TORC_EPROTO);
         struct tc_buf longer = {0};
@@ -252,7 +253,7 @@ static void gzip_bomb_is_bounded(void **state)
     tc_rstr_unref(packed);
 }
 
-/* A received message counts as lent while somebody holds it, whatever its size and however it came. */
+/* A received message counts as lent while somebody holds it, whatever its size, compressed or not. */
 static void held_messages_are_counted(void **state)
 {
     (void)state;

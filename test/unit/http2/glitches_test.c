@@ -1,5 +1,5 @@
-/* Glitches at a client: which frames of its server (fakes/h2) count, which are allowed for, and how much a turn of
- * the loop reads. A client allows 10,000 glitches a second, and two seconds' worth at once. */
+/* Glitches at a client: which frames of its server (fakes/h2) count, and how many are allowed; how much a turn of the
+ * loop reads and inflates. A client allows 10,000 glitches a second, and two seconds' worth at once. */
 #include "base/mem.h"
 #include "http2/connection_internal.h"
 #include "http2/framing.h"
@@ -11,8 +11,8 @@
 #define TOO_MANY "too many frames that carry nothing"
 #define PADDED 8
 
-/* 1,001 DATA frames in a row end the connection if they are empty: without content, with a padding of no bytes, or
- * with seven bytes of padding alone. */
+/* 1,001 empty DATA frames in a row end the connection: without content, with a padding of no bytes, or with seven
+ * bytes of padding alone. */
 static void empty_frames(void **state)
 {
     (void)state;
@@ -38,8 +38,7 @@ static void empty_frames(void **state)
     }
 }
 
-/* With a byte of a message between them, empty frames are never too many in a row. They count as glitches all the
- * same. */
+/* A byte of a message ends a row of empty frames. The empty frames still count as glitches. */
 static void empty_frames_within_a_message(void **state)
 {
     (void)state;
@@ -76,7 +75,7 @@ static void put_frames(struct kit_h2 *t, int n, uint8_t type, uint32_t stream, c
     kit_h2_run(t);
 }
 
-/* Two seconds allow 20,000 glitches. More of them at once end the connection; spread over more seconds they do not. */
+/* More than 20,000 glitches at once end the connection; over some seconds, about 10,000 a second do not. */
 static void glitches_end_the_connection(void **state)
 {
     (void)state;
@@ -111,7 +110,7 @@ static void glitches_end_the_connection(void **state)
     }
 }
 
-/* The loop does other work before all bytes of one peer are read. */
+/* 8 MiB from one peer are read in several turns of the loop. */
 static void much_is_read_in_turns(void **state)
 {
     (void)state;
@@ -133,8 +132,8 @@ static void much_is_read_in_turns(void **state)
     kit_h2_fini(&t);
 }
 
-/* Two calls read messages of 1 MiB, compressed to about a KiB, which all came at once: a turn of the loop delivers at
- * most four of the messages. */
+/* Two calls read messages of 1 MiB, each compressed to about a KiB. All messages come at once: a turn of the loop
+ * delivers at most four of them. */
 static void much_is_inflated_in_turns(void **state)
 {
     (void)state;
@@ -248,7 +247,7 @@ static void put_answer(struct kit_h2 *t, uint32_t id)
     fake_h2_headers(t->peer, id, OK_TRAILERS, true);
 }
 
-/* Sends frames on a stream behind its end. 0: DATA; 1: empty DATA with END_STREAM; 2: HEADERS; 3: RST_STREAM,
+/* Sends frames on a stream after its end. kind 0: DATA; 1: empty DATA with END_STREAM; 2: HEADERS; 3: RST_STREAM,
  * WINDOW_UPDATE and PRIORITY. */
 static void put_late(struct kit_h2 *t, int kind, uint32_t id)
 {
@@ -270,8 +269,8 @@ static void put_late(struct kit_h2 *t, int kind, uint32_t id)
     }
 }
 
-/* RFC 9113 5.1: DATA and HEADERS behind END_STREAM end the connection, with the calls on it. A response that was
- * complete, even in the same bytes, stays so. RST_STREAM, WINDOW_UPDATE and PRIORITY may be late. */
+/* RFC 9113 5.1: DATA and HEADERS after END_STREAM end the connection and the calls on it. The response before them
+ * counts, even if the same read brings it. RST_STREAM, WINDOW_UPDATE and PRIORITY may come after the end. */
 static void frames_after_the_end(void **state)
 {
     (void)state;
@@ -310,7 +309,7 @@ static void frames_after_the_end(void **state)
     }
 }
 
-/* CONTINUATION belongs to the block that ended the stream. */
+/* CONTINUATION frames may follow HEADERS with END_STREAM: they belong to the same block. */
 static void the_end_may_have_continuations(void **state)
 {
     (void)state;
@@ -333,9 +332,9 @@ static void the_end_may_have_continuations(void **state)
     kit_h2_fini(&t);
 }
 
-/* Sends late frames of stream 1. 0: as many messages as its window allows, and its end; 1: twice as many messages; 2:
- * 30,000 trailers; 3: 6,000 header blocks in pieces; 4: the rest of a wanted message of 4 MiB in small frames, and its
- * end. */
+/* Sends late frames of stream 1. kind 0: as many empty messages as the window allows, and the end; 1: twice as many
+ * messages; 2: 30,000 trailers; 3: 6,000 header blocks in pieces; 4: the rest of a message of 4 MiB that was asked for,
+ * in small frames, and the end. */
 static void put_late_messages(struct kit_h2 *t, int kind)
 {
     for (int i = 0; kind < 2 && i < (kind + 1) * 64 * 1024 / 5; i++)
@@ -354,8 +353,8 @@ static void put_late_messages(struct kit_h2 *t, int kind)
         fake_h2_headers(t->peer, 1, OK_TRAILERS, true);
 }
 
-/* After our reset a stream may still send as much as its window allows, in the smallest of messages, and its end.
- * More than that ends the connection. */
+/* On a stream that we reset the server may still send as much as the window allows, even as empty messages, and the
+ * end. More than that ends the connection. */
 static void late_frames_of_what_we_reset(void **state)
 {
     (void)state;
@@ -415,8 +414,9 @@ static void put_bomb(struct kit_h2 *t, uint32_t id, size_t len, size_t reference
 
 #define TOO_MANY_FIELDS "too many header fields beyond the limit"
 
-/* Fields beyond the limit of a list are decoded, to keep the connection's compression state, as long as that costs
- * little: some 2,500 times 2 KiB, each field counted with 256 bytes more than it has. */
+/* Header fields beyond the limit are decoded, to keep the connection's compression state, and dropped. Once the dropped
+ * fields of a block cost more than about 2,500 times 2 KiB, the connection ends. A field costs its bytes and 256
+ * more. */
 static void fields_beyond_the_limit(void **state)
 {
     (void)state;
@@ -447,8 +447,8 @@ static void fields_beyond_the_limit(void **state)
     }
 }
 
-/* Each of these blocks may be decoded to its end, but the client allows four a second. After count_from_now the fifth
- * at once ends the connection. */
+/* Each of these blocks alone may be decoded to its end, but the client allows only four a second. After count_from_now
+ * the fifth block ends the connection if no time passes between them. */
 static void fields_of_many_blocks(void **state)
 {
     (void)state;
@@ -473,7 +473,8 @@ static void fields_of_many_blocks(void **state)
     }
 }
 
-/* The glitches for which a connection ended count for the peer's next connection, too. */
+/* The glitches that ended a connection also count for the next connection with the same glitch rate, until about two
+ * seconds have passed. */
 static void next_connection_pays(void **state)
 {
     (void)state;
@@ -504,7 +505,7 @@ static void next_connection_pays(void **state)
     }
 }
 
-/* Blocks of closed streams are skipped, CONTINUATION included: each byte, which may be a field, counts as
+/* Header blocks of closed streams are skipped, CONTINUATION included. Each byte may be a field: it counts as
  * TC_H2_BLOCK_BYTE bytes of other frames. */
 static void skipped_blocks(void **state)
 {

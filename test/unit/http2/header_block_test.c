@@ -17,7 +17,7 @@
 /* How the end of the call and the rest of its header block meet. */
 enum meeting {
     WRITES_BLOCKED, /* our RST_STREAM cannot leave before the rest comes */
-    RESET_WRITTEN,  /* the peer has our RST_STREAM, and nghttp2 no stream */
+    RESET_WRITTEN,  /* our RST_STREAM was written, and nghttp2 has closed the stream */
     MEETINGS
 };
 
@@ -196,7 +196,7 @@ struct server_call {
     unsigned i;
 };
 
-/* Ends the first call as its deadline does. The stream becomes a spare one for later requests. */
+/* Cancels the first call. Its stream becomes a spare one for later requests. */
 static void cancel_first(struct server *s)
 {
     tc_h2_stream_cancel(s->streams[0], 8);
@@ -267,8 +267,8 @@ static void server_fini(struct server *s)
     tc_loop_free(s->loop);
 }
 
-/* The call ends between the two parts of its request's trailers: by its deadline, or with `status` because the handler
- * sends the status. */
+/* The call ends between the two parts of its request's trailers: by a cancel or, with `status`, by the status that the
+ * handler sends. */
 static void server_call_ends(enum meeting meeting, bool status)
 {
     struct server s;

@@ -32,8 +32,8 @@ struct noise {
     struct tc_rng rng;
     bool client;
     uint32_t next; /* the next new stream of a client */
-    bool begun[8]; /* a server's: headers were sent on stream 2n + 1 */
-    bool ended[8]; /* and the end */
+    bool begun[8]; /* headers, other than 1xx, were sent on stream 2n + 1 */
+    bool ended[8]; /* END_STREAM was sent on stream 2n + 1 */
 };
 
 static size_t below(struct noise *n, size_t limit)
@@ -46,8 +46,8 @@ static bool rarely(struct noise *n)
     return below(n, 150) == 0;
 }
 
-/* Returns true if the noise of a server has ended the stream; rarely returns false all the same, since a frame behind
- * the end ends the connection. Always returns false for the noise of a client. */
+/* Returns true if a server's noise has ended the stream: a frame after the end would end the connection. Rarely returns
+ * false all the same. Always returns false for a client's noise. */
 static bool is_over(struct noise *n, uint32_t stream)
 {
     return !n->client && stream / 2 < TC_ARRAY_LEN(n->ended) && n->ended[stream / 2] && !rarely(n);
@@ -70,7 +70,7 @@ static void random_headers(struct noise *n, uint32_t stream)
         stream = n->next;
         n->next += 2;
     }
-    /* The first block of a server is a response; a later one ends the stream, with rare exceptions. */
+    /* A server's later block ends the stream, with rare exceptions; any other block does so once in four times. */
     bool first = stream / 2 < TC_ARRAY_LEN(n->begun) && !n->begun[stream / 2];
     bool end = n->client || first ? below(n, 4) == 0 : !rarely(n);
     if (first)
