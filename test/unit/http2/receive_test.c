@@ -95,8 +95,8 @@ static void begin_message(struct kit_h2 *t, uint32_t id, size_t len)
     kit_h2_run(t);
 }
 
-/* The window opens for one message of a connection at a time: for the next message when the first one is complete, or
- * when its stream has ended. */
+/* Only one stream of a connection at a time has its window opened for a message. Once that message is complete, or that
+ * stream has ended, a message that begins on another stream opens the window of its own stream. */
 static void window_opens_for_one_stream(void **state)
 {
     (void)state;

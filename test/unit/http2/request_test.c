@@ -4,7 +4,8 @@
 #include "support/cmocka.h"
 #include "support/kits/h2.h"
 
-/* Makes a call whose metadata has one value of this size. Returns its outcome, or -1 if the call was sent. */
+/* Makes a call whose metadata has one value of this size. Returns the call's status code, with its text in `text`, or
+ * -1 if the call was sent. */
 static int send_headers(struct kit_h2 *t, size_t bytes, char text[512])
 {
     struct kit_h2_call call;

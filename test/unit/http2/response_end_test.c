@@ -1,5 +1,6 @@
 /* The place of a response's status: in the HEADERS block that ends the stream, and nowhere else (PROTOCOL-HTTP2.md).
- * Without a status, http-grpc-status-mapping.md decides. */
+ * Without a status there, a gRPC response that ends with DATA is INTERNAL; otherwise http-grpc-status-mapping.md
+ * decides. */
 #include "support/cmocka.h"
 #include "support/kits/h2.h"
 

@@ -14,7 +14,7 @@
 struct step {
     char what;
     const char *text;
-    size_t len; /* of D and E; 0: strlen */
+    size_t len; /* of `text`; 0: strlen */
 };
 
 struct row {

@@ -59,7 +59,7 @@ static int set_up(void **state)
     return torc_set_allocator(&counting);
 }
 
-/* Opens the peer's windows, for whatever its other side sends. */
+/* Opens the windows that the peer grants as far as HTTP/2 allows: flow control holds back no message. */
 static void open_windows(struct fake_h2 *peer)
 {
     fake_h2_setting(peer, 4, INT32_MAX);
@@ -104,7 +104,7 @@ static void server_keeps_no_message(void **state)
         assert_int_equal(n_written, i + 1);
         assert_in_range(fake_h2_count(k.peer, FAKE_H2_DATA, 2 * i + 1), 1, SIZE_MAX);
     }
-    assert_in_range(live, 0, before + STREAMS / 2 * BYTES); /* buffers of the pipe and the peer */
+    assert_in_range(live, 0, before + STREAMS / 2 * BYTES); /* room for buffers of the pipe and the peer */
     kit_server_pipe_fini(&k);
 }
 

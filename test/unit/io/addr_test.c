@@ -20,7 +20,7 @@ static void check_text(const char *text, const char *canonical)
     assert_int_equal(tc_addr_parse(&again, tc_slice_str(out)), 0);
     assert_true(tc_addr_eq(&a, &again));
     assert_int_equal(tc_addr_hash(&a), tc_addr_hash(&again));
-    /* The address for the system is equal, too. */
+    /* A sockaddr of the address makes an equal address. */
     struct sockaddr_un un;
     socklen_t len;
     const struct sockaddr *sa = tc_addr_sockaddr(&a, &un, &len);
@@ -232,8 +232,8 @@ static uint64_t word_of_mixed(uint64_t mixed)
     return rotl(mixed * inverse(P1), 33) * inverse(P2);
 }
 
-/* Bytes 2 to 9 of each address make up for what bytes 0 and 1 did to the state: XXH64 of a known seed gives all of
- * them one hash. tc_addr_hash gives each another. */
+/* Bytes 2 to 9 of each address make up for what bytes 0 and 1 did to the state: XXH64 with a known seed gives all
+ * addresses the same hash. tc_addr_hash gives each address a different hash. */
 static void addresses_of_one_plain_hash_differ(void **state)
 {
     (void)state;

@@ -24,7 +24,7 @@ static void delays_grow_within_their_bounds(void **state)
         }
         assert_true(fabs(expected - 120000) < 1e-9);
     }
-    /* The jitter uses its room on both sides. */
+    /* The jitter comes close to both bounds. */
     assert_true(lowest < 0.81 && highest > 1.19);
 }
 

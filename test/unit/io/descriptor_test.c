@@ -1,4 +1,4 @@
-/* Descriptors are made non-blocking and close-on-exec, also on systems whose calls have no flags for that. */
+/* Sockets are made non-blocking and close-on-exec, by flags or, for systems without SOCK_CLOEXEC, by fcntl. */
 #include "io/descriptor.h"
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@ static void test_socket(void **state TC_UNUSED)
     assert_true(tc_descriptor_socket(-1, SOCK_STREAM, 0) < 0);
 }
 
-/* The path of systems without the flags. */
+/* Systems without SOCK_CLOEXEC prepare each socket by this function. */
 static void test_prepare(void **state TC_UNUSED)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);

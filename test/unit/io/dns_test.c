@@ -1,4 +1,5 @@
-/* Name look-ups (tc_dns, over c-ares) on a real loop against a small name server in this file, over UDP on loopback. */
+/* Name look-ups (tc_dns, over c-ares) on a real loop against a small name server in this file, over UDP on loopback. A
+ * manual loop resolves literals only. */
 #include "io/dns.h"
 
 #include <ares.h>
@@ -16,7 +17,8 @@
 
 enum { TYPE_A = 1, TYPE_AAAA = 28, NXDOMAIN = 3, SERVFAIL = 2 };
 
-/* Answers by the first label of the name: "both", "v4", "v6", "nx", "fail", "empty", "many"; others not at all. */
+/* Answers by the first label of the name: "both", "v4", "v6", "nx", "fail", "empty" or "many". Does not answer other
+ * names. */
 struct name_server {
     int fd;
     uint16_t port;
@@ -276,7 +278,7 @@ static void a_silent_server_times_out(void **state)
     assert_string_equal(tc_status_text(&f->result.error),
                         "DNS resolution failed for silent.test.:443: no answer within 60 ms");
     assert_true(f->server.queries >= 2);
-    do /* the channel is of use again; a look-up in which this thread stands still may take 60 ms too */
+    do /* the next look-up works; it is repeated because on a busy machine it may exceed 60 ms as well */
         look_up(f, "both.test.");
     while (f->result.n == 0);
     assert_int_equal(f->result.n, 3);
@@ -376,7 +378,7 @@ static void a_manual_loop_resolves_literals_only(void **state)
     tc_loop_free(loop);
 }
 
-/* The memory that c-ares holds, counted by the allocator that it was given. */
+/* The memory that c-ares holds, counted by the functions below, which main gives to c-ares. */
 static size_t held;
 
 static void *counted_realloc(void *block, size_t size)

@@ -1,5 +1,5 @@
-/* Files that change by write, by rename and by a link that they lead through, in a real folder where other files are
- * written as well, watched by a real loop. */
+/* Files that change by a write, by a rename, or because a link that leads to them is replaced. The folder and the loop
+ * are real. Other files of the folder are written as well. */
 #include "io/file_watch.h"
 
 #include <fcntl.h>

@@ -73,7 +73,7 @@ static void expect_tunnel(const char *answer)
         struct tunnel t;
         char rest[16];
         start(&t, "");
-        /* The server speaks at once, behind the proxy: not a byte of it is taken. */
+        /* The target's first bytes come right after the proxy's answer: none of them is taken. */
         struct tc_buf both = {0};
         tc_buf_printf(&both, "%s\r\nSETTINGS", answer);
         put(&t, tc_buf_cstr(&both), slowly);
@@ -158,7 +158,7 @@ static void test_refusals(void **state)
     expect_failure("HTTP/1.1\r\n\r\n", "its answer is not HTTP/1");
 }
 
-/* The limit is of the whole head, with the empty line at its end. */
+/* The limit is for the whole head, with the empty line at its end. */
 static void test_limit_to_the_byte(void **state)
 {
     (void)state;
@@ -197,7 +197,7 @@ static void test_limit_and_errors(void **state)
     assert_non_null(strstr(tc_status_text(&t.error), "connection reset"));
     finish(&t);
 
-    /* `finish` cancels while the answer is awaited: none of it has come, or a part. */
+    /* `finish` cancels while the answer is awaited: before its first byte, then after a part of it. */
     start(&t, "");
     finish(&t);
     assert_int_equal(t.called, 0);
@@ -229,7 +229,7 @@ static void test_via(void **state)
     assert_ptr_equal(tc_addr_to_dial(&plain), &plain);
     struct tc_addr copy = tc_addr_ref(&a);
     assert_true(tc_addr_eq(&copy, &a));
-    /* The proxy is not part of the address's text, and so not of the ring. */
+    /* The proxy is not part of the address's text, so the ring hash does not depend on it. */
     char *text = tc_addr_text(&a);
     assert_string_equal(text, "10.0.0.1:80");
     tc_free(text);
