@@ -1,5 +1,5 @@
-/* The loop: the order within a turn, timers, posts, wake-ups, its end, forks. Most tests run on a real loop over libuv,
- * some on a manual loop, some on both (main). */
+/* The loop: the order within a turn, timers, posts, wake-ups, its end, forks. main says which tests run on a real loop
+ * over libuv, which on a manual loop, and which on both. */
 #include "io/loop.h"
 
 #include <poll.h>
@@ -251,12 +251,12 @@ static void a_wait_that_is_over_before_it_began_ends(void **state)
     init_step(&timer);
     tc_timer_start(&timer.timer, 5);
     atomic_store(&clock_step_ns, 3000000);
-    tc_loop_turn(loop, 2); /* hangs when the wake-up is lost */
+    tc_loop_turn(loop, 2); /* hangs if the wake-up is lost */
     for (int i = 0; i < 10 && trace[0] == 0; i++)
         tc_loop_turn(loop, -1);
     atomic_store(&clock_step_ns, 0);
     assert_string_equal(trace, "t");
-    assert_false(tc_loop_turn(loop, 1)); /* and the loop waits as before */
+    assert_false(tc_loop_turn(loop, 1)); /* nothing is left to run */
 }
 
 /* Posts. */
@@ -292,7 +292,7 @@ static void *post_all(void *arg)
     for (int i = 0; i < POSTS; i++) {
         tc_loop_post(p->loop, &p->posts[i].task);
         if (i % 64 == 0)
-            sched_yield(); /* so that the loop falls asleep in between */
+            sched_yield(); /* lets the loop fall asleep in between */
     }
     return NULL;
 }
@@ -365,7 +365,7 @@ static void two_loops_wake_each_other(void **state)
     tc_loop_free(other);
 }
 
-enum { LATE_POSTS = 100 }; /* of each thread; all together are fewer than the turns that the end of a loop may take */
+enum { LATE_POSTS = 100 }; /* of each thread; all threads' posts are fewer than the turns that tc_loop_free may take */
 
 /* A thread that posts to a loop, and wakes it, until the loop has taken LATE_POSTS of the thread's posts or refuses
  * one. */
@@ -448,8 +448,8 @@ static void wake_ends_a_wait_before_and_during_it(void **state)
     pthread_join(thread, NULL);
 }
 
-/* tc_loop_turn_posts runs posts alone, up to a millisecond after events were last taken in. Later it refuses, and a
- * full turn follows. */
+/* tc_loop_turn_posts runs posts and what they queue, but no events and no timers, up to a millisecond after events were
+ * last taken in. Later it does nothing, and a full turn runs the post. */
 static void a_turn_for_posts_leaves_events_and_timers(void **state)
 {
     struct tc_loop *loop = *state;
@@ -567,7 +567,7 @@ static void a_forked_child_leaves_the_loop_alone(void **state)
     assert_int_equal(poll(&pfd, 1, 0), 0);
 }
 
-/* Returns whether cmocka or a sanitizer catches the signal: one of a fault in the program. */
+/* Returns whether the signal reports a fault in the program: cmocka and sanitizers catch such signals. */
 static bool is_fault(int sig)
 {
     return sig == SIGILL || sig == SIGABRT || sig == SIGBUS || sig == SIGFPE || sig == SIGSEGV || sig == SIGSYS;

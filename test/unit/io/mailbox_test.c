@@ -9,7 +9,7 @@
 #include "support/cmocka.h"
 
 static struct tc_buf text;
-static struct tc_mailbox *closes; /* the mailbox that the letter 'c' closes */
+static struct tc_mailbox *closes; /* closed by the letter 'c'; send_late sends to it */
 
 struct letter {
     struct tc_mail mail;
@@ -53,7 +53,7 @@ static void in_order_and_dropped_when_closed(void **state)
     struct tc_mailbox *box = closes = tc_mailbox_new(loop);
     send(box, '1');
     send(box, '2');
-    expect(""); /* never from inside */
+    expect(""); /* no letter arrives inside tc_mailbox_send */
     tc_loop_drain(loop);
     expect("12");
     send(box, '3');
@@ -151,7 +151,7 @@ struct numbered {
 
 static unsigned last_of[SENDERS];
 
-/* Counts messages that run or are dropped side by side, and messages of one sender that are out of order. */
+/* Counts messages that run or are dropped at the same time, and messages of one sender that are out of order. */
 static void take(struct tc_mail *mail)
 {
     struct numbered *n = TC_CONTAINER_OF(mail, struct numbered, mail);
@@ -189,8 +189,8 @@ static void *send_many(void *arg)
     return NULL;
 }
 
-/* The mailbox is closed and its loop ends while threads still send: each message is delivered or dropped, in its
- * sender's order. */
+/* The mailbox is closed and its loop ends while threads may still send: each message is delivered or dropped, in
+ * its sender's order. */
 static void the_loop_may_end_first(void **state)
 {
     (void)state;

@@ -66,7 +66,7 @@ static void chunks_come_one_by_one(void **state)
     fake_pipe_set_read_chunk(fx.pipe, 2);
     fake_pipe_set_write_chunk(fx.pipe, 5);
     assert_int_equal(write_text(0, "hello world"), 5);
-    assert_int_equal(fx.ends[1].calls, 0); /* never from inside */
+    assert_int_equal(fx.ends[1].calls, 0); /* no event comes inside writev */
     tc_loop_drain(fx.loop);
     assert_memory_equal(fx.ends[1].in.data, "hello", 5);
     assert_true(fx.ends[1].calls >= 3);

@@ -47,8 +47,8 @@ static unsigned done_by(const struct worker *workers, size_t n)
     return done;
 }
 
-/* Each turn does one ration of work, at its end. The first turn does another one before, when the deferred tasks run.
- * The first worker is never behind another one, and never more than two rations ahead of it. */
+/* Each turn does one ration of work, at its end. The first turn does one more before that, when the deferred tasks
+ * run. The first worker is never behind another one, and never more than two rations ahead of it. */
 static void all_get_the_same(void **state)
 {
     static const size_t sizes[] = {TC_RATION_BYTES / 4, TC_RATION_BYTES, SIZE_MAX};
@@ -64,7 +64,7 @@ static void all_get_the_same(void **state)
             assert_int_equal(done_by(w, N) - before, of_a_turn);
             before = done_by(w, N);
             for (size_t i = 1; i < N; i++)
-                assert_in_range(w[0].done, w[i].done, w[i].done + 2 * of_a_turn); /* it began */
+                assert_in_range(w[0].done, w[i].done, w[i].done + 2 * of_a_turn); /* worker 0 began */
         }
         assert_int_equal(turn, N * PIECES / of_a_turn - 1);
         tc_loop_drain(loop);

@@ -1,5 +1,6 @@
-/* Descriptors that the kernel refuses: a loop that cannot be made says why and leaves nothing behind, a watch waits,
- * and nothing ends the process. A loop needs no file system. The functions below replace libc's, also for libuv. */
+/* Descriptors that the kernel refuses: a loop that cannot be made says why and leaves nothing behind, a watch tries
+ * again, and nothing ends the process. A loop needs no file system. eventfd and epoll_ctl below replace libc's, also
+ * for libuv. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -25,7 +25,7 @@ struct end {
     size_t out_at;
     bool echo;
     bool ended;
-    size_t blocked; /* writes that could not go on */
+    size_t blocked; /* writes that returned TORC_EAGAIN */
     ssize_t error;
 };
 
@@ -155,7 +155,7 @@ static void listen_on(struct fixture *f, const char *text)
 static void start_connect(struct fixture *f, const struct tc_addr *a, uint64_t timeout_ms)
 {
     f->connect = tc_connect_start(f->loop, a, &(struct tc_connect_opts){.timeout_ms = timeout_ms}, on_connect, f);
-    assert_false(f->connected); /* never from inside */
+    assert_false(f->connected); /* no callback inside tc_connect_start */
 }
 
 static void connect_both(struct fixture *f)
@@ -190,7 +190,7 @@ static void big_data_comes_back_over(struct fixture *f, const char *address)
     assert_true(tc_addr_eq(&server->bs->local, &f->client.bs->peer));
     assert_true(tc_addr_eq(&server->bs->peer, &f->client.bs->local));
     check_echo(f, 16 << 20);
-    assert_true(f->client.blocked > 0); /* there were partial writes */
+    assert_true(f->client.blocked > 0); /* the kernel's buffer was full at times */
     int flags = fcntl(tc_loop_fd(f->loop), F_GETFD);
     assert_true(flags & FD_CLOEXEC);
 }
@@ -348,7 +348,8 @@ static void a_missing_unix_path_says_so(void **state)
     tc_addr_fini(&a);
 }
 
-/* Makes a listening socket whose backlog is full: the kernel drops further SYNs. */
+/* Makes a listening socket whose backlog `n` fillers keep full: the kernel drops further SYNs. Returns the socket, and
+ * its address in *a. The caller closes the socket and the fillers. */
 static int full_backlog(struct tc_addr *a, int *fillers, int n)
 {
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -392,9 +393,9 @@ static void an_attempt_is_bounded_in_time_and_can_be_cancelled(void **state)
     close(fd);
 }
 
+/* Closes an end that has unread bytes, which make the kernel send RST. */
 static void reset_peer(struct end *e)
 {
-    /* The bytes that this end has not read make the kernel send RST. */
     e->bs->ops->close(e->bs);
     e->bs = NULL;
 }
@@ -406,7 +407,6 @@ static void a_peer_that_resets_is_an_error_and_no_signal(void **state)
     listen_on(f, "127.0.0.1:0");
     connect_both(f);
     struct end *server = f->accepted.data[0];
-    /* Unread bytes make the close a reset. */
     server->bs->ops->set_reading(server->bs, false);
     tc_buf_append_str(&f->client.out, "never read");
     pump(&f->client);
@@ -509,7 +509,7 @@ static void accepting_pauses_while_descriptors_are_exhausted(void **state)
     none = old;
     none.rlim_cur = (rlim_t)next;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    /* The client is connected by the kernel, and the loop does not spin: it sleeps until the pause is over. */
+    /* The client is connected by the kernel, and the loop does not spin: it sleeps while accepting pauses. */
     int turns = 0;
     uint64_t start_ms = tc_loop_now_ms(f->loop);
     while (tc_loop_now_ms(f->loop) - start_ms < 250) {

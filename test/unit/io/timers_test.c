@@ -1,4 +1,4 @@
-/* The timer wheel against a naive model. */
+/* The timer wheel: timers of a loop against a naive model, then the wheel alone. */
 #include "io/loop.h"
 #include "io/timers.h"
 
@@ -23,7 +23,7 @@ struct fixture {
 
 static struct fixture fx;
 
-/* Returns the timer that must fire first: by due time, then by order of starting. */
+/* Returns the timer that must fire first, by due time, then by order of starting; NULL if none runs. */
 static struct model *first(void)
 {
     struct model *best = NULL;
@@ -35,7 +35,7 @@ static struct model *first(void)
     return best;
 }
 
-/* Draws from 0 ms to two years, with every magnitude equally likely. */
+/* Draws from 0 ms to some two years, with every magnitude equally likely. */
 static uint64_t random_delay_ms(void)
 {
     return tc_rng_u64(&fx.rng) >> (64 - 1 - tc_rng_below(&fx.rng, 36));
