@@ -1,17 +1,17 @@
 /* JSON to bytes and back with the schema of test/json, by tables: values, well-known types, proto2 and options; then
- * bytes that no JSON gives, limits, arguments, and a text that is split into values. */
+ * bytes of other encoders and broken bytes, limits, arguments, and a text that is split into values. */
 #include "kit.h"
 
 static torc_schema *schema;
 
-/* A row of a table: JSON becomes bytes, and the bytes become `want` (NULL: the same JSON); or the error's text. */
+/* A row of a table: `want` is the JSON that the bytes of `json` give (NULL: `json` itself), or the error's text. */
 struct row {
     const char *type, *json, *want;
 };
 
 static const struct torc_json_options plain = {TORC_SIZE(torc_json_options)};
 
-/* Returns the JSON of the bytes that the JSON stands for, or the error's text. The caller frees it. */
+/* Converts JSON to bytes and back. Returns the new JSON, or the error's text. The caller frees the text. */
 static char *there_and_back(const char *type, const char *json, const struct torc_json_options *options)
 {
     const torc_schema_message *m = torc_schema_find_message(schema, type);
@@ -80,7 +80,7 @@ static void numbers(void **state)
     PLAY(rows, &plain);
 }
 
-/* An integer may have any number of digits and any exponent: its value alone has a range. The text of a double may have
+/* An integer may have any number of digits and any exponent: only its value is limited. The text of a double may have
  * 1,099 characters. */
 static void long_numbers(void **state)
 {
@@ -322,9 +322,9 @@ static void options(void **state)
     PLAY(whole, &defaults);
 }
 
-/* --- bytes that no JSON gives --- */
+/* --- bytes of other encoders, and broken bytes --- */
 
-/* Returns the JSON of bytes, or the error's text. The caller frees it. */
+/* Returns the JSON of the bytes, or the error's text. The caller frees the text. */
 static char *shown(const char *type, const char *bytes, size_t n)
 {
     torc_error *error = NULL;
@@ -385,6 +385,7 @@ static void bytes(void **state)
         /* Values that a closed enum does not have. */
         ROW(OLD, "\x18\x09\x20\x09\x20\x01\x4a\x04\x08\x02\x10\x09", "{\"rClosed\":[\"CLOSED_ONE\"]}"),
         ROW(OLD, "\x20\x09", "{}"),
+        /* A group in two pieces. */
         ROW(OLD, "\x3b\x0a\x01x\x3c\x3b\x12\x00\x3c", "{\"pair\":{\"left\":\"x\",\"right\":{}}}"),
         /* Values with a JSON form, and values without one. */
         ROW(ALL, "\x92\x05\x02\x10\x01", "{\"wDuration\":\"0.000000001s\"}"),
@@ -410,7 +411,7 @@ static void bytes(void **state)
             "field w_mask: a path that is empty, has a comma, or has no lowerCamelCase"),
         ROW(ALL, "\xaa\x05\x02\x0a\x00", "field w_mask: a path that is empty, has a comma, or has no lowerCamelCase"),
         ROW(ALL, "\xca\x04\x04\x12\x02\x0a\x05", "field m_bool_message[\"false\"]: bytes that are not a message"),
-        /* Of a oneof only the last run of members of one field counts, wherever others are. */
+        /* Of a oneof only the last member counts. Fields outside the oneof may come between. */
         ROW(ALL, "\xe8\x03\x01\x18\x01\xf2\x03\x00\xe8\x03\x02\x20\x05\xf2\x03\x01x",
             "{\"fInt32\":1,\"fInt64\":\"5\",\"cString\":\"x\"}"),
         /* Names that a peer chose are shown without their control characters. */
@@ -440,6 +441,7 @@ static struct tc_buf nested(const char *open, const char *close, size_t n)
     return text;
 }
 
+/* Converts the JSON to bytes and returns the code. Frees the buffer `json`. */
 static int code_of(const char *type, struct tc_buf *json, const struct torc_json_options *o)
 {
     torc_error *error = NULL;
@@ -493,7 +495,8 @@ static void depth(void **state)
     tc_buf_fini(&bytes);
 }
 
-/* An Any whose type is its last member is looked through first, as deep as messages may be. */
+/* An Any whose @type is its last member: the reader skips the content first, which is nested about as deep as
+ * messages may be. */
 static void type_behind_its_content(void **state)
 {
     struct tc_buf text = {0}, first = {0}, inner = nested("{\"rMessage\":[{\"back\":[", "", 44),
@@ -530,7 +533,7 @@ static void sizes(void **state)
     text.len += 64 << 20;
     tc_buf_append_str(&text, "\"}");
     assert_int_equal(code_of(ALL, &text, NULL), TORC_ELIMIT);
-    /* 2 MiB of zeros in a packed list are 4 MiB of text, and much more when each has its line. */
+    /* 2 MiB of zeros in a packed list are 4 MiB of text, and much more when each zero has a line. */
     const struct torc_json_options indented = {TORC_SIZE(torc_json_options), .indent = 16, .max_bytes = 4 << 20};
     struct tc_buf list = {0};
     char *out = NULL;

@@ -1,12 +1,12 @@
-/* The cost of descriptors, messages and texts of a peer, by the bytes that are allocated. Where a loop would cost time
- * and no memory, the table that the loop would walk is taken away. */
+/* The cost of descriptors, messages and texts of a peer, in allocated bytes. Where a loop would cost time and no
+ * memory, the table that the loop would walk is replaced: a walk would crash on a NULL. */
 #include <torc/memory.h>
 
 #include "kit.h"
 
 enum { WIDE = 30000 };
 
-static size_t live, peak, taken; /* bytes now, at most, and of all blocks together */
+static size_t live, peak, taken; /* bytes now; the most since count(); the sum of all requests since count() */
 
 struct head {
     size_t size, unused;
@@ -58,8 +58,8 @@ static int set_up(void **state)
     return torc_set_allocator(&counting);
 }
 
-/* Returns a schema of the message M with a list of M and WIDE fields of a label; each of these is in a oneof of its own
- * where `oneofs`. */
+/* Returns a linked schema. Its message M has a list of M, and WIDE fields with the label, each in a oneof of its own if
+ * `oneofs` is set. */
 static torc_schema *wide(unsigned label, bool oneofs)
 {
     struct tc_buf file = {0}, m = {0};
@@ -87,8 +87,8 @@ static torc_schema *wide(unsigned label, bool oneofs)
     return s;
 }
 
-/* Converts JSON, which begins with a brace, to bytes while the type's table of fields by number is not there; otherwise
- * bytes to JSON. Returns the code. */
+/* Converts input that begins with a brace from JSON to bytes, while the table by_number of M is NULL. Converts other
+ * input from bytes to JSON. Returns the code. */
 static int convert(const torc_schema *s, const char *json, size_t size, const struct torc_json_options *o)
 {
     torc_schema_message *m = (torc_schema_message *)torc_schema_find_message(s, "M");
@@ -136,7 +136,7 @@ static void messages_of_wide_types(void **state)
         count();
         assert_int_equal(convert(s, bytes.data, bytes.len, NULL), 0);
         assert_true(taken < 4 << 20);
-        /* Of proto2: the list alone has a default value that is to be written, and no other field is looked at. */
+        /* In proto2 emit_defaults writes the list alone: the writer looks at no other field that is not set. */
         assert_int_equal(m->n_implicit, 1);
         assert_int_equal(m->n_required, 0);
         assert_int_equal(convert(s, bytes.data, bytes.len, &all), 0);
@@ -208,8 +208,8 @@ static void templates_of_oneofs(void **state)
 
 /* --- memory of a conversion --- */
 
-/* Asserts that the bytes become text, and that the conversion takes at most 40 times their size and 64 KiB of memory,
- * besides three times the text, which grows. Ends `bytes`. */
+/* Asserts that the bytes become text, and that the conversion takes at most 40 times the bytes and 64 KiB of memory,
+ * besides three times the text, whose buffer is copied as it grows. Frees `bytes`. */
 static void written(const torc_schema *s, const char *type, struct tc_buf *bytes)
 {
     char *text = NULL;
@@ -228,13 +228,13 @@ static void memory_of_writing(void **state)
     torc_schema *s = kit_schema();
     struct tc_buf b = {0}, inner = {0};
     (void)state;
-    for (int i = 0; i <= N; i++) /* fields that are not in order: entries are not runs */
+    for (int i = 0; i <= N; i++) /* fields that are not in order */
         tc_buf_append(&b, i % 2 ? "\x18\x01" : "\x20\x01", 2);
     written(s, ALL, &b);
     for (int i = 0; i <= N; i++) /* entries of a map */
         tc_buf_append(&b, "\x4a\x00", 2);
     written(s, OLD, &b);
-    for (int i = 0; i <= N; i++) /* entries of a map between others */
+    for (int i = 0; i <= N; i++) /* entries of a map, with another field between them */
         tc_buf_append(&b, "\x4a\x00\x08\x01", 4);
     written(s, OLD, &b);
     for (int i = 0; i < N; i++) /* members of a oneof, in turns */
@@ -254,8 +254,8 @@ static void memory_of_writing(void **state)
     torc_schema_free(s);
 }
 
-/* JSON becomes bytes with at most 20 times the text's size of memory, besides three times the bytes, which grow. A
- * reader that ends at max_bytes, 1 MiB, has taken less than 3 MiB. */
+/* Reading JSON takes at most 20 times the text of memory, besides three times the bytes, whose buffer is copied as it
+ * grows. A reader that stops at a max_bytes of 1 MiB has taken less than 3 MiB. */
 static void memory_of_reading(void **state)
 {
     const struct torc_json_options small = {TORC_SIZE(torc_json_options), .max_bytes = 1 << 20};
@@ -274,7 +274,7 @@ static void memory_of_reading(void **state)
     assert_true(peak - before < 3 * size + 20 * text.len);
     torc_free(bytes);
     tc_buf_fini(&text);
-    /* Eight bytes for two of the text: the reader ends when it has more than max_bytes. */
+    /* Eight bytes for two of the text: the reader stops when it has more than max_bytes. */
     text = times("{\"rDouble\":[", "0,", 1 << 18, "0]}");
     before = count();
     assert_int_equal(
@@ -287,8 +287,8 @@ static void memory_of_reading(void **state)
 
 /* --- schemas --- */
 
-/* Returns `depth` messages G within one another and an empty message E within the last. Each inner message is a group
- * that two fields of the message around it have. */
+/* Returns the descriptor of `depth` messages G within one another, and of an empty message E within the innermost. Each
+ * inner message is a group of two fields of the message around it. `full_name` is that of the outermost message. */
 static struct tc_buf shared_groups(unsigned depth, const char *full_name)
 {
     struct tc_buf m = {0}, name = {0};
@@ -304,7 +304,7 @@ static struct tc_buf shared_groups(unsigned depth, const char *full_name)
     return m;
 }
 
-/* A group that many fields have is written once: 2^25 texts are not. */
+/* A group that two fields share is written once: the text does not have 2^25 copies. */
 static void groups_that_fields_share(void **state)
 {
     struct tc_buf file = {0}, m = shared_groups(25, ".G");
@@ -320,7 +320,7 @@ static void groups_that_fields_share(void **state)
     torc_schema_free(s);
 }
 
-/* Features that a descriptor gives many times are written once. */
+/* A feature that a descriptor gives many times is written once, with its last value. */
 static void features_given_again(void **state)
 {
     struct tc_buf file = {0}, m = {0}, options = {0}, set = {0};
@@ -361,7 +361,7 @@ static struct tc_buf long_names(const char *name, unsigned n)
     return file;
 }
 
-/* The names take 512 MiB at most; a file that is refused no longer counts, and its memory is free. */
+/* Names may take 512 MiB at most. A file that is refused no longer counts, and its memory is freed. */
 static void memory_of_names(void **state)
 {
     torc_schema *s = torc_schema_new();
@@ -376,7 +376,7 @@ static void memory_of_names(void **state)
         torc_error_free(error);
         tc_buf_fini(&file);
         assert_true(peak - before < 580 << 20);
-        assert_true(live - before < 16 << 20); /* tables of symbols, which are empty, and have room */
+        assert_true(live - before < 16 << 20); /* the emptied array of symbols keeps its capacity */
     }
     for (int i = 0; i < 3; i++) { /* refused bytes are not among the 64 MiB */
         file = file_of("bytes.proto", "p");
@@ -428,7 +428,7 @@ static void memory_of_a_relink(void **state)
     torc_schema_free(s);
 }
 
-/* The imports that are missing are known when a file is added: nobody walks files and imports to tell them. */
+/* The list of missing imports is made while files are added: torc_schema_missing_at does not walk the files. */
 static void missing_imports(void **state)
 {
     torc_schema *s = torc_schema_new();
@@ -440,7 +440,7 @@ static void missing_imports(void **state)
         put_text(&file, 3, name);
         put_text(&file, 3, name);
     }
-    /* A name that is there twice counts twice, as long as it is new. */
+    /* A new name counts against the limit each time that the file imports it. */
     assert_int_equal(add(s, &file, NULL), TORC_ELIMIT);
     file = file_of("x.proto", NULL);
     for (int i = 0; i < 16000; i++) {

@@ -19,7 +19,7 @@
 enum { OPTIONAL = 1, REQUIRED = 2, REPEATED = 3 };
 enum { AN_INT32 = 5, A_STRING = 9, A_GROUP = 10, A_MESSAGE = 11, A_BYTES = 12, AN_ENUM = 14 };
 
-/* Reads what protoc made of the files of test/json, with all that they import. The caller ends the buffer. */
+/* Returns the FileDescriptorSet that protoc made of the files in test/json and their imports. The caller frees it. */
 static inline struct tc_buf kit_set(void)
 {
     struct tc_buf bytes = {0};
@@ -57,7 +57,7 @@ static inline void put_number(struct tc_buf *b, unsigned number, uint64_t value)
     tc_wire_append_varint(b, value);
 }
 
-/* Appends `part` as a field and ends it. */
+/* Appends the content of `part` as a field. Frees `part`. */
 static inline void put_part(struct tc_buf *b, unsigned number, struct tc_buf *part)
 {
     tc_wire_append(b, number, tc_buf_slice(part));
@@ -85,7 +85,7 @@ static inline void put_field(struct tc_buf *message, const char *name, unsigned 
     put_part(message, 2, &f);
 }
 
-/* Returns a FileDescriptorProto of proto3. */
+/* Returns a FileDescriptorProto of proto3. `package`: NULL for none. */
 static inline struct tc_buf file_of(const char *name, const char *package)
 {
     struct tc_buf f = {0};
@@ -96,7 +96,8 @@ static inline struct tc_buf file_of(const char *name, const char *package)
     return f;
 }
 
-/* Adds the file and ends it. Returns the code; the error's text goes to *text (tc_free) unless that is NULL. */
+/* Adds the file to the schema. Frees `file`. Returns the code. Unless `text` is NULL, stores the error's text, or "",
+ * in *text, which the caller frees. */
 static inline int add(torc_schema *schema, struct tc_buf *file, char **text)
 {
     torc_error *error = NULL;
@@ -108,8 +109,8 @@ static inline int add(torc_schema *schema, struct tc_buf *file, char **text)
     return rc;
 }
 
-/* Adds one file to a new schema and links it. Asserts the code and the text of the error that one of the two gives.
- * Ends `file`. */
+/* Adds the file to a new schema and links the schema. Asserts that one of these fails with the code and the text. Frees
+ * `file`. */
 static inline void refused(struct tc_buf *file, int code, const char *want)
 {
     torc_schema *schema = torc_schema_new();
@@ -124,7 +125,8 @@ static inline void refused(struct tc_buf *file, int code, const char *want)
     tc_buf_fini(file);
 }
 
-/* Returns a file "x.proto" of package p with message M, which has these fields. Ends `fields`. */
+/* Returns a file "x.proto" of package p with the message M. `fields` is the content of M after its name. Frees
+ * `fields`. */
 static inline struct tc_buf file_with(struct tc_buf *fields)
 {
     struct tc_buf file = file_of("x.proto", "p"), m = {0};

@@ -1,5 +1,5 @@
-/* Descriptors that lie: each is refused with a text that names the place, or accepted with a defined meaning
- * (names_in_json). */
+/* Descriptors that lie are refused, mostly with a text that names the place. Fields that claim one JSON name are
+ * accepted (names_in_json). */
 #include "kit.h"
 
 static void malformed_files(void **state)
@@ -126,7 +126,8 @@ static void false_forms(void **state)
     }
 }
 
-/* Two fields that claim one JSON name: each keeps a JSON name that no other field has. */
+/* Of two fields that claim one JSON name, one keeps it, and the other has the name of the .proto file in JSON. So has a
+ * field that claims "@type". A json_name in brackets is refused. */
 static void names_in_json(void **state)
 {
     static const struct {
@@ -169,7 +170,7 @@ static void names_in_json(void **state)
     torc_schema_free(s);
 }
 
-/* Returns a file of proto2 with M, which leaves 5 and 10 to 199 to extensions, and an extension. */
+/* Returns a file of proto2 with M, which leaves 5 and 10 to 199 to extensions, and with an extension of M. */
 static struct tc_buf extended(unsigned number, unsigned label)
 {
     static const unsigned ranges[][2] = {{100, 200}, {10, 150}, {5, 6}};
@@ -229,7 +230,7 @@ static void oneofs(void **state)
 }
 
 /* The name of a file, a package, an import, a json_name or a reference of more than 4096 bytes is TORC_ELIMIT. A
- * json_name that is not UTF-8 is TORC_EPARSE. Errors show no control character. */
+ * json_name that is not UTF-8 is TORC_EPARSE. Errors show '?' for a control character. */
 static void long_texts(void **state)
 {
     char text[4200];

@@ -80,7 +80,7 @@ static void files(void **state)
     torc_schema_free(NULL);
 }
 
-/* A file with an extension of a message that is linked already. */
+/* A file that is added after a link extends a message that is linked already. */
 static void later_files(void **state)
 {
     torc_schema *s = kit_schema();
@@ -174,7 +174,7 @@ static void describe(void **state)
     torc_schema_free(s);
 }
 
-/* A group that is its own message would have text without end. */
+/* A message that is a group within itself is not written as a group: the text would not end. */
 static void group_within_itself(void **state)
 {
     struct tc_buf file = {0}, m = {0};
@@ -190,7 +190,7 @@ static void group_within_itself(void **state)
     torc_schema_free(s);
 }
 
-/* Returns a file of the edition with these features. Ends `features`. */
+/* Returns a file of the edition with these features. Frees `features`. */
 static struct tc_buf edition_file(unsigned edition, struct tc_buf *features)
 {
     struct tc_buf file = {0}, options = {0};
@@ -202,9 +202,9 @@ static struct tc_buf edition_file(unsigned edition, struct tc_buf *features)
     return file;
 }
 
-/* A group that two fields of a message have is written at the first field. A group that an extension of the file has is
- * written at the extension alone. Default values of bytes have their escapes already. Reserved names of editions that
- * are not identifiers are written as strings. */
+/* A group that two fields share is written at the first of them. The group of an extension is written at the extension
+ * alone. Default values of bytes have their escapes already. In an edition a reserved name that is not an identifier is
+ * written as a string. */
 static void texts_that_lie(void **state)
 {
     struct tc_buf file = {0}, m = {0}, group = {0}, f, none = {0}, range = {0};
@@ -260,7 +260,7 @@ static void templates(void **state)
         torc_error *error = NULL;
         void *bytes = NULL;
         size_t size;
-        /* A required message within itself is {} in a template. */
+        /* A message within itself is {} in a template, without its required fields. */
         const struct torc_json_options o = {TORC_SIZE(torc_json_options), .allow_partial = TORC_ON};
         text = torc_schema_template(m);
         if (torc_json_to_bytes(s, m, text, strlen(text), &o, &bytes, &size, &error) != 0)
@@ -340,7 +340,7 @@ static void two_files(void **state)
     torc_schema_free(s);
 }
 
-/* Imports in a circle, one that nobody has, and one whose type is used. */
+/* Imports in a circle, imports that were not added, and a reference to a type of such an import. */
 static void imports(void **state)
 {
     torc_schema *s = torc_schema_new();
@@ -373,7 +373,7 @@ static void imports(void **state)
 
 /* --- links that fail --- */
 
-/* Appends an extension of Old. */
+/* Appends the extension `more` of Old, with number 150. */
 static void put_extension(struct tc_buf *file)
 {
     struct tc_buf f = field_of("more", 150, OPTIONAL, AN_INT32, NULL);
@@ -382,7 +382,7 @@ static void put_extension(struct tc_buf *file)
 }
 
 /* Returns a file of package `late` with the message M, the service S, an extension of Old, and an import. M has a field
- * of the type; NULL: it has none. */
+ * of the message type `type`; NULL: M has no field. */
 static struct tc_buf late_file(const char *type)
 {
     struct tc_buf file = file_of("late.proto", "late"), m = {0}, service = {0};
@@ -397,7 +397,7 @@ static struct tc_buf late_file(const char *type)
     return file;
 }
 
-/* Asserts the JSON of the bytes of an Old that have the extension's field, which may be unknown. */
+/* Asserts the JSON of an Old whose bytes have field 150, which only the extension of late_file defines. */
 static void converted(const torc_schema *s, const char *want)
 {
     char *text = NULL;
@@ -407,7 +407,7 @@ static void converted(const torc_schema *s, const char *want)
     torc_free(text);
 }
 
-/* A link that fails takes away what came since the last one, and nothing else. */
+/* A link that fails drops the files that were added since the last successful link, and nothing else. */
 static void failed_links(void **state)
 {
     torc_schema *s = kit_schema();
@@ -418,7 +418,7 @@ static void failed_links(void **state)
     for (int i = 0; i < 3; i++) {
         file = late_file(i == 0 ? ".late.Lost" : NULL);
         assert_int_equal(add(s, &file, NULL), 0);
-        if (i > 0) { /* a service of a name that is there, and an extension of a number that is there */
+        if (i > 0) { /* 1: two services have one name; 2: two extensions have one number */
             twice = file_of("twice.proto", i == 1 ? "torc.test.json" : "twice");
             tc_buf_append_str(&twice, "\x32\x07\x0a\x05Store");
             if (i == 2)
@@ -467,7 +467,7 @@ static void sets(void **state)
     torc_schema_free(s);
 }
 
-/* A link walks new symbols alone: old ones are neither sorted nor looked through again. */
+/* A link walks new symbols alone: old symbols are not sorted or linked again. */
 static void links_of_new_files(void **state)
 {
     torc_schema *s = kit_schema();
@@ -495,7 +495,8 @@ static void links_of_new_files(void **state)
     torc_schema_free(s);
 }
 
-/* A name that ends in .proto is a file's, any other a type's, where there are both; a dot in front is a type's. */
+/* Where a file and a type have one name, a name that ends in .proto means the file, and any other the type. With a dot
+ * in front it means the type. */
 static void files_and_types_of_one_name(void **state)
 {
     static const char *const names[][2] = {{"proto", "p.proto"}, {"M", "p.M"}};
@@ -565,7 +566,8 @@ static void limits(void **state)
     assert_int_equal(add(s, &file, &text), TORC_ELIMIT);
     assert_string_equal(text, "file values.proto: v.E: more than 1000000 descriptors");
     tc_free(text);
-    static const unsigned reserved[][2] = {{4, 9}, {4, 10}, {5, 4}, {5, 5}}; /* of a message and of an enum */
+    /* Reserved ranges and names, of a message and of an enum. */
+    static const unsigned reserved[][2] = {{4, 9}, {4, 10}, {5, 4}, {5, 5}};
     for (size_t i = 0; i < TC_ARRAY_LEN(reserved); i++) {
         file = file_of("reserved.proto", "r");
         put_text(&m, 1, "M");
