@@ -36,7 +36,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* The RPC of the pick ends, with a status or (NULL) without having begun. */
+/* Ends the RPC of the pick. `status` NULL: the pick led to no RPC. */
 static void finish(struct tc_pick *pick, const struct tc_status *status)
 {
     for (struct tc_call_tracker *t = pick->trackers, *next; t; t = next) {
@@ -66,7 +66,7 @@ static void counts_from_the_pick_to_the_end(void **state)
     assert_int_equal(f->total->n, 0);
 }
 
-/* The endpoint leaves and the policy ends while RPCs are under way: the total counts them on. */
+/* An endpoint leaves, and then the policy ends, while an RPC is under way: the counts live until the RPC ends. */
 static void outlives_endpoint_and_policy(void **state)
 {
     struct fixture *f = *state;
@@ -75,7 +75,7 @@ static void outlives_endpoint_and_policy(void **state)
     tc_active_requests_track(f->a, &f->args, &pick);
     tc_active_requests_unref(f->a);
     assert_int_equal(f->total->n, 1);
-    f->a = tc_active_requests_new(f->total); /* the endpoint's return begins a new count */
+    f->a = tc_active_requests_new(f->total); /* an endpoint that comes back has a new count */
     assert_int_equal(f->a->n, 0);
     finish(&pick, &ok);
     assert_int_equal(f->a->n, 0);
@@ -99,7 +99,7 @@ static void dry_picks_are_not_counted(void **state)
     assert_null(pick.trackers);
 }
 
-/* An RPC without room for its tracker must not be counted for good. */
+/* An RPC without room for its tracker is not counted, since nothing would tell of its end. */
 static void no_memory_of_the_call(void **state)
 {
     struct fixture *f = *state;

@@ -1,6 +1,6 @@
-/* The cost of one child's event in a policy with many children, counted and not timed: calls of the functions that a
- * walk over the children would make for each (timers, the sets and trees of lb/index_set.h and lb/weight_tree.h,
- * allocations) and bytes allocated. The program is linked with those functions wrapped. A case_fn is measured with FEW
+/* The cost of one child's event in a policy with many children. The cost is counted, not timed: the bytes allocated,
+ * and the calls of functions that a walk over the children would call for each child (timers, lb/index_set.h,
+ * lb/weight_tree.h, allocations). The program is linked with these functions wrapped. A case_fn is measured with FEW
  * and with MANY children: an event may cost twice as much with MANY, which leaves room for a logarithm. Two tests
  * measure nothing: they assert which children end, and how many reports follow when many children report together. */
 #include <stdio.h>
@@ -147,7 +147,7 @@ static void fail_all(struct fake_lb *f, size_t n)
     assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
 }
 
-/* The clusters of an aggregate that fail one after another: each failure makes the next child. */
+/* The clusters of an aggregate that fail one after another: each failure creates the next child. */
 static struct cost fail_one_after_another(size_t n)
 {
     struct fake_lb *f = open_policy("priority", priority_config, n);
@@ -168,7 +168,7 @@ static void priorities_that_fail_one_after_another(void **state)
     assert_same_cost("priorities fail one after another", fail_one_after_another);
 }
 
-/* The first comes back, which deactivates all others, is lost, and fails, which reactivates them. */
+/* The first child connects, which deactivates all others. Then it is lost and fails, which reactivates them. */
 static struct cost first_comes_and_goes(size_t n)
 {
     struct fake_lb *f = open_policy("priority", priority_config, n);
@@ -237,7 +237,8 @@ static void localities_that_become_ready_one_a_turn(void **state)
     assert_same_cost("localities become READY one a turn", become_ready);
 }
 
-/* All fail. One connects and is lost again and again, which changes the policy's state; others only fail again. */
+/* All localities fail. One of them connects and is lost again and again, which changes the policy's state. Others only
+ * fail again. */
 static struct cost fail_again(size_t n)
 {
     struct fake_lb *f = open_policy("weighted_target", weighted_config, n);

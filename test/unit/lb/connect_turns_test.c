@@ -75,7 +75,8 @@ static void a_turn_is_shared(void **state)
     assert_int_equal(tc_loop_timeout_ms(loop), -1);
 }
 
-/* A policy with few parts does not wait for one with many, which goes to the end of the line each time it has run. */
+/* A policy with few parts does not wait until policies with many parts have finished, since these go to the end of the
+ * line after each run. */
 static void short_ones_do_not_wait_for_long_ones(void **state)
 {
     (void)state;

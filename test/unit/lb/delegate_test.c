@@ -1,4 +1,5 @@
-/* lb/delegate: an operation that a helper's table leaves NULL is performed by the nearest helper above that has it. */
+/* lb/delegate: an operation that a helper's table leaves NULL is performed by the nearest helper above that has it.
+ * Without a log_name, log lines begin with the target. */
 #include "support/cmocka.h"
 
 #include "lb/delegate.h"

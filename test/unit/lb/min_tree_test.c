@@ -1,4 +1,4 @@
-/* The least of many keys: against a scan of all of them, with chance among equal ones. */
+/* The tree of keys against a scan of all keys, and the draw among equal keys. */
 #include "lb/min_tree.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ static void nothing_to_draw(void **state)
     tc_min_tree_fini(&t);
 }
 
-/* Keys come, change and go at places of chance; each draw must be a place that has the least. */
+/* Keys come, change and go at random places. Each draw must give a place with the least key. */
 static void is_the_least(void **state)
 {
     (void)state;
@@ -49,7 +49,7 @@ static void is_the_least(void **state)
     }
 }
 
-/* Of 1,000 places every third has the least key: each is drawn as often as the others. */
+/* Of 1,000 places every third has the least key: each of these is drawn about equally often. */
 static void equal_ones_alike(void **state)
 {
     enum { MANY = 1000, EACH = 400 };
@@ -69,7 +69,7 @@ static void equal_ones_alike(void **state)
         else
             chi2 += ((double)counts[i] - EACH) * ((double)counts[i] - EACH) / EACH;
     }
-    assert_true(chi2 > 233 && chi2 < 433); /* 333 degrees of freedom, four standard deviations */
+    assert_true(chi2 > 233 && chi2 < 433); /* 333 degrees of freedom, almost four standard deviations */
     tc_min_tree_fini(&t);
 }
 

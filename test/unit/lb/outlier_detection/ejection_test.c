@@ -49,7 +49,7 @@ static void count(struct world *w, size_t i, uint64_t successes, uint64_t failur
     w->outliers[i].now = (struct tc_outlier_count){successes, failures};
 }
 
-/* Sweeps, and returns how many of n endpoints are ejected then. */
+/* Sweeps the first n endpoints at 1000 ms. Returns how many of them are ejected afterwards. */
 static size_t sweep(struct world *w, size_t n)
 {
     size_t ejected = 0;
@@ -108,7 +108,7 @@ static void equal_hosts(void **state)
         }
 }
 
-/* enforcement_percent of the hosts that an algorithm finds are ejected. */
+/* A host that an algorithm finds is ejected with a chance of enforcement_percent. */
 static void enforcement(void **state)
 {
     struct world *w = *state;

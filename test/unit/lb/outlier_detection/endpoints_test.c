@@ -127,8 +127,8 @@ static void below_priority(void **state)
                                fake_lb_config(f, "outlier_detection", json, NULL), NULL));
     fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_int_equal(kit_outlier_run(f, 10, A).at[0], 10);
-    /* 10 % of two endpoints allow one ejection. The ejected endpoint's priority fails, and the next priority is
-     * used. */
+    /* One endpoint may be ejected whatever max_ejection_percent is. The ejected endpoint's priority fails, and the next
+     * priority is used. Its endpoint B then fails, too, but a second ejection would exceed 10 % of two endpoints. */
     tc_loop_advance(f->loop, 10 * SECOND);
     fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     assert_int_equal(kit_outlier_run(f, 10, B).at[1], 10);

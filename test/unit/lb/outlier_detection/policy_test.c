@@ -35,7 +35,8 @@ static void by_success_rate(void **state)
     assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY ");
 }
 
-/* An endpoint is unfit while it is ejected, whatever its server says. After the ejection its server's word counts. */
+/* An ejected endpoint gets no RPC, whatever health its server reports. After the ejection the reported health
+ * counts. */
 static void health_below(void **state)
 {
     TC_CASE(CH11);
@@ -73,7 +74,7 @@ static uint64_t hash_of(const char *key)
     return hash;
 }
 
-/* Makes a hundred RPCs with each of the four keys. */
+/* Makes a hundred RPCs with the hash of each of the four endpoints. Returns the sums. */
 static struct kit_outlier_counts run_keys(struct fake_lb *f, const char *failing)
 {
     struct kit_outlier_counts sum = {0};
@@ -319,7 +320,7 @@ static void interval_keeps_its_phase(void **state)
 
 /* --- how long --- */
 
-/* Fails A for an interval and waits for its ejection. Returns after how many seconds A is in service again. */
+/* Makes RPCs to A fail until A is ejected. Returns after how many seconds A is in service again. */
 static unsigned eject_once(struct fake_lb *f)
 {
     unsigned seconds = 0;
@@ -341,8 +342,8 @@ static void multiplier(void **state)
     TC_CASE(OD08);
     struct fake_lb *f = *state;
     kit_outlier_start(f, ALL, EACH_SECOND "'maxEjectionTime': '12s', " KEEN ", " RR);
-    /* One second more than the ejection time, which is over at the next sweep. The interval in which the endpoint
-     * returns counts as ejected. */
+    /* An endpoint returns at the first sweep after its ejection time: one second later. That sweep does not lower the
+     * multiplier. */
     assert_int_equal(eject_once(f), 6);
     assert_int_equal(eject_once(f), 11);
     assert_int_equal(eject_once(f), 13); /* 15 s, limited to 12 s */
@@ -362,7 +363,7 @@ static void base_above_max(void **state)
     assert_int_equal(eject_once(f), 6);
 }
 
-/* RPCs that end after the ejection do not eject again. */
+/* RPCs that fail after their endpoint was ejected do not prolong the ejection. */
 static void late_failures(void **state)
 {
     struct fake_lb *f = *state;

@@ -1,5 +1,5 @@
 /* The example policy of docs/internals/adding-a-policy.md: the page shows what stands between the two marks, and
- * test/lint/example_policy.py compares them. */
+ * test/lint/example_policy.py compares page and test. */
 #include "support/cmocka.h"
 #include "support/fakes/lb.h"
 
