@@ -136,7 +136,7 @@ static void the_child_changes_policy_when_the_new_one_is_ready(void **state)
     assert_int_equal(fake_lb_count(f, NULL), 1);
     child_update(f, child, tc_round_robin_config_new(), B);
     assert_int_equal(fake_lb_count(f, NULL), 2);
-    assert_string_equal(fake_lb_pick(f), A); /* the old one serves on */
+    assert_string_equal(fake_lb_pick(f), A); /* the old policy still serves */
     fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), B);
     assert_int_equal(fake_lb_count(f, A), 0);
@@ -165,7 +165,7 @@ static void a_failing_new_policy_takes_over(void **state)
     tc_loop_drain(f->loop);
 }
 
-/* A policy that reports and asks for re-resolution from inside create(), as one may whose state needs no endpoints. */
+/* The policy "early" reports, and asks for re-resolution, from inside create(). */
 static enum torc_connectivity early_state;
 static bool early_kept;
 
@@ -217,7 +217,7 @@ static void what_a_policy_reports_while_it_is_made_counts(void **state)
     assert_int_equal(f->state, TORC_CONNECTIVITY_IDLE);
     assert_int_equal(f->reresolutions, 1);
     assert_string_equal(fake_lb_pick(f), "QUEUE");
-    /* As the pending policy it serves at once. */
+    /* A pending policy that reports READY from inside create() serves at once. */
     tc_graceful_switch_renew(child);
     early_state = TORC_CONNECTIVITY_READY;
     child_update(f, child, &config, A);

@@ -1,5 +1,5 @@
-/* Wrapped subchannels in two layers: each policy finds its own wrapper from the outermost subchannel. A policy that has
- * shut down finds none, and the other layer's wrapper is released without it. */
+/* Wrapped subchannels in two layers: each policy finds its own wrapper from the outermost subchannel. After the upper
+ * policy has shut down it finds none, and the lower policy's wrapper can still be released. */
 #include "lb/wrapped_subchannel.h"
 
 #include "support/cmocka.h"
@@ -34,7 +34,7 @@ static void keep_state(void *arg, enum torc_connectivity state, const struct tc_
     *(enum torc_connectivity *)arg = state;
 }
 
-/* A policy that wraps the subchannels of the helper above it: its own helper, and the set of its wrappers. */
+/* Stands for a policy that wraps the subchannels that `up` creates. */
 struct layer {
     struct tc_lb_helper helper;
     struct tc_lb_helper *up;

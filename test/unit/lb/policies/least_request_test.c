@@ -1,5 +1,5 @@
 /* least_request on virtual time: draws, counts of RPCs, Envoy's full scan and weights, updates, hostile settings, and
- * what outlives the policy. The states are round_robin's (unit/lb/policies/round_robin_test.c). */
+ * what outlives the policy. round_robin_test.c tests the connectivity states, which are the same for both policies. */
 #include "lb/policies/least_request.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@
 enum { PLACES = 5 };
 static const char *const all[PLACES] = {"1.1.1.1:1", "2.2.2.2:2", "3.3.3.3:3", "4.4.4.4:4", "5.5.5.5:5"};
 
-/* RPCs under way, by endpoint. */
+/* RPCs under way, by index in `all`. */
 struct calls {
     TC_VEC(struct tc_call_tracker *) open[PLACES];
 };
@@ -63,7 +63,7 @@ static void end_call(struct tc_call_tracker *tracker)
     }
 }
 
-/* Returns the place of the endpoint that the next pick takes. */
+/* Picks once, and returns the index in `all` of the endpoint picked. */
 static unsigned pick(struct fake_lb *f)
 {
     const char *at = fake_lb_pick(f);
@@ -74,7 +74,7 @@ static unsigned pick(struct fake_lb *f)
     return PLACES;
 }
 
-/* Makes an RPC that stays. */
+/* Starts an RPC, and returns the index in `all` of its endpoint. */
 static unsigned pick_open(struct fake_lb *f)
 {
     unsigned i = pick(f);
@@ -83,7 +83,7 @@ static unsigned pick_open(struct fake_lb *f)
     return i;
 }
 
-/* Makes an RPC that ends. */
+/* Starts an RPC, ends it, and returns the index in `all` of its endpoint. */
 static unsigned pick_end(struct fake_lb *f)
 {
     unsigned i = pick(f);
@@ -97,7 +97,8 @@ static void close_one(unsigned i)
     end_call(calls.open[i].data[--calls.open[i].len]);
 }
 
-/* Finds the random number of an RPC that draws these places of n. */
+/* Sets f->args.random such that an RPC draws these of the n READY endpoints: "02". The numbers count the endpoints in
+ * the order in which they became READY. */
 static void draw(struct fake_lb *f, size_t n, const char *places)
 {
     for (f->args.random = 0;; f->args.random++) {
@@ -111,7 +112,7 @@ static void draw(struct fake_lb *f, size_t n, const char *places)
     }
 }
 
-/* Opens RPCs by N_CHOICES until each of n endpoints has as many as the text says. */
+/* Opens RPCs until each of the n endpoints has as many as the text says. The config must be "{}". */
 static void open_calls(struct fake_lb *f, size_t n, const char *counts)
 {
     for (unsigned i = 0; i < n; i++) {
@@ -130,8 +131,8 @@ static void refuse(struct fake_lb *f, const char *config, const char *expected)
     tc_free(why);
 }
 
-/* The number of choices is seen by what it does: of two endpoints the busy one is picked when all draws are it, which
- * has the probability 2^-choices. */
+/* Asserts the number of choices by its effect: of two endpoints the busy one is picked only if every draw hits it, with
+ * probability 2^-choices. */
 static void assert_choices(struct fake_lb *f, const char *config, unsigned choices)
 {
     open_policy(f, 2, NULL, config);
@@ -186,7 +187,7 @@ static void fewest_of_two(void **state)
     struct fake_lb *f = *state;
     open_policy(f, 3, NULL, "{}");
     draw(f, 3, "02");
-    f->args.dry = true; /* a dry pick tells the same and counts nothing */
+    f->args.dry = true; /* a dry pick chooses the same endpoint and counts no RPC */
     assert_int_equal(pick(f), 0);
     assert_null(f->pick.trackers);
     assert_int_equal(pick(f), 0);
@@ -206,7 +207,7 @@ static void counts_survive_updates(void **state)
     open_policy(f, 2, NULL, "{}");
     open_calls(f, 2, "30");
     update(f, "3.3.3.3:3 1.1.1.1:1#other!DRAINING 2.2.2.2:2", "{'choiceCount': 2}");
-    fake_lb_set(f, all[2], TORC_CONNECTIVITY_READY); /* draws count endpoints from the first that was READY: 0, 1, 2 */
+    fake_lb_set(f, all[2], TORC_CONNECTIVITY_READY); /* the third to become READY: place 2 for draws */
     for (unsigned n = 0; n < 3; n++) {
         draw(f, 3, "01");
         assert_int_equal(pick_open(f), 1);
@@ -219,7 +220,7 @@ static void counts_survive_updates(void **state)
         close_one(1);
 }
 
-/* RPCs of an endpoint that lost its connection count on, until each ends. */
+/* After an endpoint lost its connection, its RPCs still count until they end. */
 static void counts_survive_a_lost_connection(void **state)
 {
     struct fake_lb *f = *state;
@@ -238,7 +239,7 @@ static void counts_survive_a_lost_connection(void **state)
     close_one(1);
 }
 
-/* RPCs of an endpoint that is not connected end: the endpoint that has its place in the tree keeps its own count. */
+/* The end of an RPC of a lost endpoint does not change the count of the endpoint that took its place in the tree. */
 static void ends_of_lost_endpoints_change_no_other(void **state)
 {
     struct fake_lb *f = *state;
@@ -325,7 +326,7 @@ static void full_scan(void **state)
             close_one(i);
 }
 
-/* The picks repeat after three; where they begin is chance. */
+/* Asserts that picks repeat this period of three picks. They may begin anywhere in it. */
 static void assert_turns(struct fake_lb *f, const char *period)
 {
     char seen[16] = "";
@@ -366,11 +367,11 @@ static void weights_shrink_with_calls(void **state)
     count(f, 100, counts);
     assert_in_range(counts[1], 79, 81);
     close_one(0);
-    /* Weights that change with an update count for the next picks. */
+    /* The next picks use the weights of an update. */
     update(f, "1.1.1.1:1*9 2.2.2.2:2*1", WEIGHTED);
     count(f, 100, counts);
     assert_in_range(counts[0], 89, 91);
-    /* N_CHOICES and FULL_SCAN take no notice of weights. */
+    /* N_CHOICES and FULL_SCAN ignore weights. */
     update(f, "1.1.1.1:1*9 2.2.2.2:2*1", "{}");
     count(f, 2000, counts);
     assert_in_range(counts[0], 900, 1100);
@@ -401,7 +402,7 @@ static void hostile_weights(void **state)
         for (unsigned k = 0; k < 3; k++)
             while (calls.open[k].len)
                 close_one(k);
-        /* Equal weights share evenly after that, in steps of 2^32, and when virtual time begins again at 2^40. */
+        /* Equal weights then share evenly: in steps of 2^32, and when virtual time begins again at 2^40. */
         open_policy(f, 3, (const char *const[]){"*1", "*1", "*1"}, "{'activeRequestBias': 1e308}");
         unsigned at[3] = {0};
         for (unsigned n = 0; n < 6; n++)
@@ -417,8 +418,8 @@ static void hostile_weights(void **state)
     }
 }
 
-/* Steps of 2^32 add up to 2^53, where a double would lose steps of 1: virtual time began again before, and endpoints
- * still take turns. */
+/* Steps of 2^32 add up to 2^53, where a double would lose steps of 1. Virtual time begins again before that, so the
+ * endpoints still take turns. */
 static void virtual_time_begins_again(void **state)
 {
     struct fake_lb *f = *state;
@@ -476,7 +477,7 @@ static void what_outlives_the_policy(void **state)
         assert_int_not_equal(pick_end(f), 0);
         update(f, "1.1.1.1:1 2.2.2.2:2 3.3.3.3:3", configs_of[i]);
         fake_lb_set(f, all[0], TORC_CONNECTIVITY_READY);
-        while (calls.open[0].len) /* of the endpoint that left, not of the one that came */
+        while (calls.open[0].len) /* RPCs of the endpoint that left; its successor has none */
             close_one(0);
         pick_end(f);
         assert_false(fake_lb_update(f, fake_lb_endpoints(""), fake_lb_config(f, LR, configs_of[i], NULL), NULL));
@@ -497,7 +498,7 @@ static void what_outlives_the_policy(void **state)
         tc_vec_fini(&calls.open[i]);
 }
 
-/* The old picker passes over endpoints that are lost in this turn of the loop. Once all are lost, RPCs wait. */
+/* A picker passes over endpoints that were lost since it was published. Once all are lost, RPCs wait. */
 static void lost_endpoints_are_passed_over(void **state)
 {
     static const char *const configs_of[] = {"{}", FULL_SCAN, WEIGHTED};
@@ -579,8 +580,8 @@ static void many_pick(struct many *m, bool stays)
     m->f->pick.trackers = NULL;
 }
 
-/* There are ten RPCs for each endpoint. The busiest endpoint has 14 at most with two choices (with one it would have 20
- * and more), 11 at most with ten choices, and ten with a full scan or weights. */
+/* There are ten RPCs for each endpoint on average. The busiest endpoint has at most 14 with two choices (one choice
+ * would give it 20 or more), at most 11 with ten choices, and ten with a full scan or weights. */
 static void loads_of_many(void **state)
 {
     static const struct {
@@ -598,7 +599,7 @@ static void loads_of_many(void **state)
     }
 }
 
-/* Idle endpoints are drawn alike: chi squared within four standard deviations. */
+/* Idle endpoints are picked equally often: chi squared is within four standard deviations of its mean. */
 static void draws_of_many(void **state)
 {
     static const char *const configs_of[] = {"{}", FULL_SCAN};
@@ -615,7 +616,7 @@ static void draws_of_many(void **state)
     }
 }
 
-/* Weights 1 to 4: after 10 rounds each endpoint has its part of the picks, one more or less. */
+/* Weights 1 to 4: after 10 rounds each endpoint has 10 picks for each unit of its weight, one more or less. */
 static void weights_of_many(void **state)
 {
     struct many *m = many_new("*", WEIGHTED);

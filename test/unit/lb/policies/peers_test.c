@@ -1,4 +1,4 @@
-/* Defects that other implementations had, tried on every policy for endpoints. */
+/* Defects that other implementations had, tried on each entry of `policies`. */
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/fakes/lb.h"
@@ -33,7 +33,7 @@ static void update_error(struct fake_lb *f, size_t i)
     tc_status_fini(&error);
 }
 
-/* Picks, and makes no RPC of it. */
+/* Picks; no RPC follows the pick. */
 static const char *pick(struct fake_lb *f)
 {
     const char *at = fake_lb_pick_hash(f, 7);
@@ -53,7 +53,7 @@ static void assert_fails(struct fake_lb *f, const char *text)
 
 static void connect_to(struct fake_lb *f, const char *addr)
 {
-    pick(f); /* begins the connection of a policy that is lazy */
+    pick(f); /* some policies connect only when an RPC asks for it */
     fake_lb_set(f, addr, TORC_CONNECTIVITY_READY);
     assert_string_equal(pick(f), addr);
 }
@@ -99,8 +99,7 @@ static void a_list_that_fails_replaces_one_that_works(void **state)
     }
 }
 
-/* Every petiole policy watches health, with whatever config; a pick_first without a petiole policy above it does
- * not. */
+/* Every petiole policy watches health, whatever its config. A pick_first without a petiole policy above it does not. */
 static void every_petiole_policy_watches_health(void **state)
 {
     TC_CASE(PD11);

@@ -1,4 +1,4 @@
-/* pick_first on virtual time: the order of attempts, shuffling, updates, failures. */
+/* pick_first on virtual time: the order of attempts, shuffling, updates, failures, health, and traces. */
 #include "lb/describe.h"
 #include "lb/policies/pick_first.h"
 
@@ -142,7 +142,7 @@ static void a_failure_in_flight_counts_for_the_pass(void **state)
     tc_loop_advance(f->loop, 250); /* both in flight */
     fake_lb_set_failed(f, B, "b failed");
     assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
-    fake_lb_set(f, B, TORC_CONNECTIVITY_IDLE); /* its backoff ends while the pass goes on: not tried again yet */
+    fake_lb_set(f, B, TORC_CONNECTIVITY_IDLE); /* its backoff ends during the pass: not tried again yet */
     assert_connects(f, A " " B " ");
     fake_lb_set_failed(f, A, "a failed");
     assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
@@ -278,7 +278,7 @@ static void shuffles_by_weights(void **state)
     }
 }
 
-/* Only shuffleAddressList changes: the same list is shuffled, and put back into its own order. */
+/* Only shuffleAddressList changes: the same list is shuffled, then put back into its own order. */
 static void the_setting_changes(void **state)
 {
     TC_CASE(PF11);
@@ -329,7 +329,7 @@ static void a_lost_connection_waits_for_a_pick(void **state)
     assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY IDLE CONNECTING READY ");
 }
 
-/* A105: a subchannel with RPCs that waited connects again without having been IDLE. */
+/* A105: a subchannel for which RPCs wait connects again without becoming IDLE. */
 static void a_subchannel_that_connects_again_is_waited_for(void **state)
 {
     TC_CASE(CS10);
@@ -341,7 +341,7 @@ static void a_subchannel_that_connects_again_is_waited_for(void **state)
     fake_lb_set(f, B, TORC_CONNECTIVITY_CONNECTING);
     assert_int_equal(f->reresolutions, 1);
     assert_string_equal(fake_lb_pick(f), "QUEUE");
-    assert_connects(f, A " "); /* the first address comes first again */
+    assert_connects(f, A " "); /* a new pass begins with the first address */
     fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), B);
     assert_int_equal(fake_lb_count(f, A), 0);
@@ -444,8 +444,8 @@ static const char *zone_of_pick(struct fake_lb *f)
     return tc_rstr_cstr(f->pick.subchannel->endpoint->locality->zone);
 }
 
-/* The connection for the new endpoint loses the race against the end of the old one, or fails: the next connection is
- * for the new endpoint all the same. */
+/* The old connection ends before the connection for the new endpoint is READY, or the latter fails. In both cases the
+ * next connection is for the new endpoint. */
 static void a_renewal_is_not_forgotten(void **state)
 {
     struct fake_lb *f = *state;
@@ -473,7 +473,7 @@ static void a_renewal_is_not_forgotten(void **state)
     assert_string_equal(zone_of_pick(f), "z4");
 }
 
-/* A81, A101: the hostname of an endpoint names it to RPCs and to TLS. */
+/* A subchannel depends on the hostname of its endpoint, for the :authority of RPCs (A81) and for SNI (A101). */
 static void a_changed_hostname_renews_the_subchannel(void **state)
 {
     static const char *const names[] = {"one.example", "two.example"};
@@ -553,7 +553,8 @@ static void health_is_waited_for(void **state)
     assert_string_equal(fake_lb_pick(f), "QUEUE");
     fake_lb_set_health(f, "1.1.1.1:1", TORC_STATUS_OK, "");
     assert_string_equal(fake_lb_pick(f), "1.1.1.1:1");
-    /* Another service is asked for: an endpoint that was healthy is CONNECTING, one that was not stays as it is. */
+    /* The health becomes unknown, as when another service is to be checked: a healthy endpoint becomes CONNECTING, an
+     * unhealthy one stays in TRANSIENT_FAILURE. */
     fake_lb_set_health(f, "1.1.1.1:1", TC_HEALTH_PENDING, "");
     assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
     fake_lb_set_health(f, "1.1.1.1:1", TORC_STATUS_UNAVAILABLE, "sick");

@@ -1,4 +1,5 @@
-/* priority on virtual time: failover, its timer, retention of children, configs, and the log. */
+/* priority on virtual time: failover, its timer, retention of children, configs, and the log. Children a, b, c have
+ * the endpoints A, B, C unless the test says otherwise. */
 #include "lb/policies/priority.h"
 
 #include <stdlib.h>
@@ -40,7 +41,8 @@ static struct tc_lb_config *ring_hash(void)
     return tc_ring_hash_config_new(TC_RING_DEFAULT_MIN, TC_RING_DEFAULT_MAX, tc_slice_of(NULL, 0));
 }
 
-/* Makes a config of children by letters ("ab"), all of one policy; a capital letter ignores re-resolution requests. */
+/* Makes a config of children, all of one policy: "ab" is a first, then b. Re-resolution requests of a child with a
+ * capital letter are ignored. */
 static struct tc_lb_config *children(const char *names, make_config_fn make)
 {
     struct tc_child_config list[8] = {0};
@@ -58,7 +60,7 @@ static struct tc_lb_config *children(const char *names, make_config_fn make)
     return config;
 }
 
-/* Updates to these children: a has endpoint A, b has B, c has C. */
+/* Updates to these children, which are round_robin policies. */
 static void update(struct fake_lb *f, const char *names)
 {
     fake_lb_update(f, fake_lb_endpoint_tree("a", A, "b", B, "c", C, NULL), children(names, tc_round_robin_config_new),
@@ -116,7 +118,7 @@ static void connecting_again_does_not_restart_it(void **state)
 {
     TC_CASE(PR04);
     struct fake_lb *f = *state;
-    /* Two endpoints: round_robin reports CONNECTING again when one of them changes. */
+    /* a is still CONNECTING when one of its two endpoints fails, and when that endpoint leaves the list. */
     fake_lb_update(f, fake_lb_endpoint_tree("a", A " " C, "b", B, NULL), children("ab", tc_round_robin_config_new),
                    NULL);
     tc_loop_advance(f->loop, FAILOVER_MS - 1000);
@@ -144,7 +146,7 @@ static void the_timer_restarts_after_ready_only(void **state)
     tc_loop_advance(f->loop, 1);
     assert_int_equal(fake_lb_count(f, B), 1);
     fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
-    /* Failed more recently than READY: no new wait when it connects again. */
+    /* a failed since it was READY: its failover timer does not start when it connects again. */
     fake_lb_set_failed(f, A, "down");
     fake_lb_update(f, fake_lb_endpoint_tree("a", A " " C, "b", B, NULL), children("ab", tc_round_robin_config_new),
                    NULL);
@@ -161,18 +163,18 @@ static void an_idle_child_is_chosen(void **state)
     assert_int_equal(fake_lb_count(f, NULL), 0);
     fake_lb_pick(f);
     fake_lb_set_failed(f, A, "down");
-    assert_int_equal(f->state, TORC_CONNECTIVITY_IDLE); /* b's */
+    assert_int_equal(f->state, TORC_CONNECTIVITY_IDLE); /* b's state */
     fake_lb_pick(f);
     fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
     fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), A);
-    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE); /* ring_hash goes idle: still the first */
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE); /* a is IDLE, and still chosen */
     assert_int_equal(f->state, TORC_CONNECTIVITY_IDLE);
     assert_string_equal(fake_lb_pick(f), "QUEUE");
     assert_int_equal(fake_lb_state(f, A), TORC_CONNECTIVITY_CONNECTING);
     tc_loop_advance(f->loop, RETENTION_MS);
-    assert_int_equal(fake_lb_count(f, B), 1); /* reactivated when a's wait was over */
+    assert_int_equal(fake_lb_count(f, B), 1); /* reactivated at the end of a's failover time */
 }
 
 static void lower_children_are_kept_for_a_while(void **state)
@@ -269,7 +271,7 @@ static void all_connecting_is_the_first(void **state)
     assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
     assert_string_equal(fake_lb_pick(f), "QUEUE");
     fake_lb_set_failed(f, B, "down");
-    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING); /* a may still come */
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING); /* a may still connect */
 }
 
 static void an_empty_list_fails(void **state)
@@ -368,7 +370,7 @@ static void traffic_returns_without_an_update(void **state)
 {
     TC_CASE(RH19);
     TC_CASE(RH34);
-    /* Several endpoints of the first priority fail; when one of them comes back, traffic does, without an update. */
+    /* All endpoints of the first priority fail. When one of them is READY again, traffic returns without an update. */
     struct fake_lb *f = *state;
     f->args.has_hash = true;
     fake_lb_update(f, fake_lb_endpoint_tree("a", A " " C " 4.4.4.4:4", "b", B, NULL), children("ab", ring_hash), NULL);
@@ -432,8 +434,8 @@ static uint64_t parse_ns(struct fake_lb *f, const char *policy, const char *memb
     return took;
 }
 
-/* A control plane may send twenty thousand names. Parsing them costs about what 20,000 targets of weighted_target cost;
- * comparing each with all others would cost 18 times that. FACTOR leaves room for noise. */
+/* A control plane may send 20,000 names. Parsing them costs about as much as parsing 20,000 targets of weighted_target;
+ * comparing each name with all others would cost 18 times as much. FACTOR leaves room for noise. */
 static void many_names(void **state)
 {
     enum { NAMES = 20000, FACTOR = 6 };

@@ -1,4 +1,4 @@
-/* random_subsetting: which endpoints are chosen, number for number; how they spread; and the policy on virtual time. */
+/* random_subsetting: the exact subsets, how clients spread over the servers, and the policy on virtual time. */
 #include "lb/policies/random_subsetting.h"
 
 #include "base/hash.h"
@@ -122,7 +122,8 @@ static void order_by_hash(void **state)
     tc_endpoints_unref(all);
 }
 
-/* First the texts that grpc-go hashes, whose order its test publishes; then the names alone. */
+/* The first row has the texts that grpc-go hashes, in the order that its test states. The second row has the names
+ * alone. */
 static void order_of_names(void **state)
 {
     TC_CASE(SB05);
@@ -160,7 +161,7 @@ static size_t shared(const struct tc_endpoints *a, const struct tc_endpoints *b)
     return n;
 }
 
-/* One endpoint more or less changes one of the subset at most, whatever the order of the list is. */
+/* One endpoint more in the list changes at most one endpoint of the subset, whatever the order of the list is. */
 static void changes_are_small(void **state)
 {
     TC_CASE(SB06);
@@ -180,7 +181,7 @@ static void changes_are_small(void **state)
         }
 }
 
-/* Many clients with seeds of their own: how many of them the busiest server has, and how even the servers are. */
+/* Each client has its own seed. The busiest server has at most `busiest` clients, and chi squared is small. */
 static void spread(void **state)
 {
     TC_CASE(SB07);
@@ -213,12 +214,12 @@ static void spread(void **state)
     }
 }
 
-/* Repeated endpoints count as often as they are there, and an endpoint is hashed by its first address alone. */
+/* Each entry of a repeated endpoint counts, and an endpoint is hashed by its first address alone. */
 static void repeated_addresses(void **state)
 {
     (void)state;
     struct tc_endpoints *all = fake_lb_endpoints("10.0.0.1:80 10.0.0.1:80 10.0.0.2:80,10.0.0.1:80 10.0.0.10:80");
-    assert_subset(all, 2, 0, "0,1"); /* SB03's order: 0, 9, 1 */
+    assert_subset(all, 2, 0, "0,1"); /* by hash: 10.0.0.1, 10.0.0.10, 10.0.0.2 */
     assert_subset(all, 3, 0, "0,1,3");
     tc_endpoints_unref(all);
     struct tc_buf text = {0};
@@ -233,7 +234,8 @@ static void repeated_addresses(void **state)
     tc_buf_fini(&text);
 }
 
-/* Under xDS the list has all endpoints of a priority, and a list of each locality. */
+/* Under xDS the list of a priority also has a list for each locality. Those lists keep the endpoints that the subset of
+ * the whole list has. */
 static void lists_of_localities(void **state)
 {
     (void)state;
@@ -282,7 +284,7 @@ static void connects_to_the_subset_alone(void **state)
         fake_lb_set_at(f, i, TORC_CONNECTIVITY_READY);
     char *first = connects(f);
     assert_non_null(strstr(first, fake_lb_pick(f)));
-    /* The same endpoints again and a failed resolution change nothing; another child has the same endpoints. */
+    /* The same endpoints again and a failed resolution change nothing. Another child policy gets the same subset. */
     assert_true(update(f, servers(100), "{'subsetSize': 3, " CHILD "}"));
     struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_RESOLVER, "no answer");
     fake_lb_update_error(f, &error, fake_lb_config(f, SUBSETTING, "{'subsetSize': 3, " CHILD "}", NULL));
@@ -291,7 +293,7 @@ static void connects_to_the_subset_alone(void **state)
     assert_true(update(f, servers(100), "{'subsetSize': 3, 'childPolicy': [{'least_request_experimental': {}}]}"));
     assert_connects(f, first);
     tc_free(first);
-    fake_lb_set_at(f, f->subchannels.len - 1, TORC_CONNECTIVITY_READY); /* the other child serves */
+    fake_lb_set_at(f, f->subchannels.len - 1, TORC_CONNECTIVITY_READY); /* the new child policy serves */
     assert_int_equal(fake_lb_count(f, NULL), 3);
     assert_true(update(f, servers(100), "{'subsetSize': 5, 'childPolicy': [{'least_request_experimental': {}}]}"));
     assert_int_equal(fake_lb_count(f, NULL), 5);
@@ -302,8 +304,7 @@ static void connects_to_the_subset_alone(void **state)
     fake_lb_take_connects(f);
 }
 
-/* Each policy draws a seed of its own: of two hundred clients with one of two servers each, about half have the first
- * server. */
+/* Each policy draws its own seed: of 200 clients that use one of two servers, about half use the first. */
 static void seeds_differ(void **state)
 {
     unsigned first = 0;
@@ -319,7 +320,7 @@ static void seeds_differ(void **state)
     assert_in_range(first, 60, 140);
 }
 
-/* An error before the first list goes to the child, which fails RPCs by it. */
+/* An error before the first list goes to the child, which fails RPCs with it. */
 static void no_list_yet(void **state)
 {
     struct fake_lb *f = *state;

@@ -1,4 +1,4 @@
-/* round_robin on virtual time: turns, states of endpoints, and updates. */
+/* round_robin on virtual time: turns, states and health of endpoints, updates, and long lists. */
 #include "lb/policies/round_robin.h"
 
 #include "support/case.h"
@@ -180,7 +180,7 @@ static struct tc_endpoints *numbered(unsigned from, unsigned n)
     return list;
 }
 
-/* Updates the policy without running the loop: turns and tasks of the update wait. */
+/* Updates the policy without running the loop: tasks wait, and so do endpoints that may not begin in this turn. */
 static void begin_update(struct fake_lb *f, struct tc_endpoints *list)
 {
     struct tc_lb_config *config = tc_round_robin_config_new();
@@ -193,7 +193,7 @@ static void begin_update(struct fake_lb *f, struct tc_endpoints *list)
 
 enum { AT_ONCE = 128, MANY = 3 * AT_ONCE };
 
-/* Each turn of the loop connects AT_ONCE endpoints of a long list. */
+/* Each turn of the loop begins to connect AT_ONCE endpoints of a long list. */
 static void many_are_connected_in_turns(void **state)
 {
     struct fake_lb *f = *state;
@@ -222,7 +222,7 @@ static void some_are_used_before_the_last_begin(void **state)
         fake_lb_queue_at(f, i, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_true(tc_loop_turn(f->loop, 0));
     assert_int_equal(fake_lb_state(f, "10.0.0.0:1"), TORC_CONNECTIVITY_TRANSIENT_FAILURE);
-    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING); /* not failing: others have not been tried */
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING); /* not failing: other endpoints were not tried yet */
     fake_lb_queue_at(f, 0, TORC_CONNECTIVITY_READY);
     fake_lb_queue_at(f, AT_ONCE, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_int_equal(fake_lb_count(f, NULL), 2 * AT_ONCE);
@@ -232,18 +232,19 @@ static void some_are_used_before_the_last_begin(void **state)
     assert_string_equal(fake_lb_pick(f), "10.0.0.0:1");
 }
 
-/* A list replaces another one whose endpoints have not all begun: an endpoint of both lists has one subchannel. */
+/* A new list comes before all endpoints of the old list began to connect: an endpoint of both lists has one
+ * subchannel. */
 static void an_update_overtakes_another(void **state)
 {
     struct fake_lb *f = *state;
     begin_update(f, numbered(0, MANY));
-    begin_update(f, numbered(AT_ONCE / 2, MANY));          /* half of those that began are not in this list */
-    assert_int_equal(fake_lb_count(f, NULL), AT_ONCE / 2); /* the rest of this list begins in later turns */
+    begin_update(f, numbered(AT_ONCE / 2, MANY));          /* half of the AT_ONCE that began are not in it */
+    assert_int_equal(fake_lb_count(f, NULL), AT_ONCE / 2); /* the rest begins in later turns */
     tc_loop_drain(f->loop);
     assert_int_equal(fake_lb_count(f, NULL), MANY);
     assert_int_equal(fake_lb_count(f, "10.0.0.0:1"), 0);
     assert_int_equal(fake_lb_count(f, "10.0.1.0:1"), 1);
-    /* A short list, then an empty one, and the end, while endpoints have yet to begin. */
+    /* A short list, an empty list and the end of the policy each come while endpoints wait to begin. */
     begin_update(f, numbered(MANY, MANY));
     begin_update(f, numbered(0, 2));
     tc_loop_drain(f->loop);
@@ -277,7 +278,7 @@ static void unhealthy_ones_are_skipped(void **state)
     fake_lb_set_health(f, B, TORC_STATUS_UNAVAILABLE, "gone fishing");
     assert_string_equal(fake_lb_pick(f), "FAIL");
     assert_non_null(strstr(fake_lb_pick_error(f), B ": gone fishing"));
-    /* Another service is asked about. */
+    /* The health becomes unknown, as when another service is to be checked: TRANSIENT_FAILURE stays. */
     fake_lb_set_health(f, A, TC_HEALTH_PENDING, "");
     assert_string_equal(fake_lb_pick(f), "FAIL");
     fake_lb_set_health(f, A, TORC_STATUS_OK, "");

@@ -178,7 +178,8 @@ static void states_are_joined(void **state)
     }
 }
 
-/* The connection of one locality ends, as by a routine GOAWAY: no pick would reach it while another is READY. */
+/* The connection of one child ends, as by a routine GOAWAY. While another child is READY no pick reaches the IDLE
+ * child, so the policy wakes the child. */
 static void idle_children_are_woken(void **state)
 {
     struct fake_lb *f = *state;
@@ -202,7 +203,7 @@ static void idle_children_are_woken(void **state)
     assert_true(share_of_a(f) > 0.45 && share_of_a(f) < 0.55);
 }
 
-/* ring_hash connects to an endpoint of its own choice before a pick says which. */
+/* The policy wakes an IDLE ring_hash child, which connects an endpoint before the first pick. */
 static void idle_rings_are_woken(void **state)
 {
     struct fake_lb *f = *state;
@@ -257,9 +258,9 @@ static void many_children_in_one_turn(void **state)
         assert_int_equal(f->state, steps[s].joined);
         assert_in_range(f->reports - before, 1, steps[s].reports + 8); /* a turn runs a bounded number of tasks */
         double share = steps[s].to == TORC_CONNECTIVITY_READY ? share_of_a(f) : 0.5;
-        assert_true(share > 0.47 && share < 0.53); /* all are in it */
+        assert_true(share > 0.47 && share < 0.53); /* the picker draws from all children */
     }
-    fake_lb_queue_at(f, 0, TORC_CONNECTIVITY_IDLE); /* shut down before it is published */
+    fake_lb_queue_at(f, 0, TORC_CONNECTIVITY_IDLE); /* the policy is shut down before it publishes this */
 }
 
 static void config_from_json(void **state)

@@ -20,7 +20,7 @@ static void update(struct fake_lb *f, uint64_t ring_size)
                    NULL);
 }
 
-/* Picks with the hash of the key's entry 0. Returns what fake_lb_pick does. */
+/* Picks with the hash of the key's entry 0, whether or not the ring has that entry. Returns what fake_lb_pick does. */
 static const char *pick(struct fake_lb *f, const char *key)
 {
     char *text = tc_asprintf("%s_0", key);
@@ -29,7 +29,7 @@ static const char *pick(struct fake_lb *f, const char *key)
     return fake_lb_pick_hash(f, hash);
 }
 
-/* A ring of two entries over four endpoints: E0 and E2 have one each. The others, which no pick can reach, are not
+/* A ring of two entries over four endpoints: E0 and E2 have one each. E1 and E3, which no pick can reach, are not
  * connected and not counted. */
 static void endpoints_without_an_entry_do_not_count(void **state)
 {
@@ -65,8 +65,7 @@ static void endpoints_without_an_entry_do_not_count(void **state)
     fake_lb_free(f);
 }
 
-/* A ring of one entry over four endpoints: the policy fails with the endpoint that has the entry, and waits for no
- * other. */
+/* A ring of one entry over four endpoints: the policy fails when the endpoint that has the entry does. */
 static void one_endpoint_has_the_only_entry(void **state)
 {
     (void)state;
@@ -82,7 +81,7 @@ static void one_endpoint_has_the_only_entry(void **state)
     fake_lb_free(f);
 }
 
-/* A connected endpoint that loses its last entry is released. With an entry again it starts over. */
+/* An endpoint that loses its last entry is released. When it has an entry again it starts without a connection. */
 static void endpoints_that_lose_their_entry(void **state)
 {
     (void)state;

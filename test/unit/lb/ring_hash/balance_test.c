@@ -14,7 +14,7 @@
 
 enum { BUSY = 100000, MOST = 10 };
 
-/* Makes a set of n endpoints 127.0.0.1:90, 91, ... with the weights (NULL: 1 each) and a table. */
+/* Makes a set of n endpoints, at most MOST, 127.0.0.1:90, 91, ... with the weights (NULL: 1 each) and a table. */
 static struct tc_rh_set *set_of(uint32_t n, const uint32_t *weights, uint32_t table_size, uint32_t factor)
 {
     struct tc_buf text = {0};
@@ -47,14 +47,15 @@ static void load(struct tc_rh_set *set, const uint32_t *active)
     }
 }
 
-/* Returns the endpoint of a pick, from the table on. */
+/* Returns the endpoint that takes an RPC with this hash: the owner of the slot, or the endpoint to which the owner
+ * passes the RPC on. */
 static uint32_t pick(const struct tc_rh_set *set, uint64_t hash)
 {
     return tc_rh_balance_choose(set, tc_ring_item_at(set->ring, tc_ring_find(set->ring, hash)), hash, false);
 }
 
-/* Asserts that the walk of the hash over n endpoints is `order`: while the first k of it are busy, the next one takes
- * the RPC. */
+/* Asserts that the walk of the hash over n endpoints is `order`: while the first k endpoints of it are busy, the next
+ * endpoint takes the RPC. */
 static void assert_walk(uint32_t n, uint64_t hash, const uint32_t *order)
 {
     struct tc_rh_set *set = set_of(n, NULL, 101, 100);
@@ -179,7 +180,7 @@ static void the_largest_numbers(void **state)
     tc_rh_set_unref(set);
 }
 
-/* Endpoints that failed take nothing, and their part of the bound is the others'. */
+/* Failed endpoints take no RPC. The other endpoints divide the whole bound among themselves. */
 static void failed_endpoints_are_left_out(void **state)
 {
     (void)state;
@@ -190,7 +191,7 @@ static void failed_endpoints_are_left_out(void **state)
         tc_rh_set_state(set, i, TORC_CONNECTIVITY_TRANSIENT_FAILURE, tc_picker_queue());
     assert_int_equal(tc_rh_balance_choose(set, 3, 0, false), 3); /* alone, with 8 slots of 8 */
     load(set, (const uint32_t[]){0, 0, 0, BUSY});
-    assert_int_equal(tc_rh_balance_choose(set, 3, 0, false), 3); /* nobody else can */
+    assert_int_equal(tc_rh_balance_choose(set, 3, 0, false), 3); /* all others failed */
     tc_rh_set_state(set, 1, TORC_CONNECTIVITY_CONNECTING, tc_picker_queue());
     assert_int_equal(tc_rh_balance_choose(set, 3, 0, false), 1);
     assert_int_equal(tc_rh_balance_choose(set, 3, 0, true), 3); /* no other is READY */
@@ -200,8 +201,8 @@ static void failed_endpoints_are_left_out(void **state)
     tc_rh_set_unref(set);
 }
 
-/* Where READY endpoints alone may take an RPC, the whole bound is theirs: otherwise none would be within it, and each
- * pick would walk over the whole list. */
+/* When only READY endpoints may take an RPC, they divide the whole bound among themselves. Otherwise none of them might
+ * be within its part, and each pick would walk over the whole list. */
 static void few_endpoints_are_ready(void **state)
 {
     (void)state;
@@ -246,8 +247,8 @@ static void hot_update(struct hot *h)
     tc_buf_fini(&text);
 }
 
-/* Brings each endpoint that is being connected to READY or, if it is marked as failed, to a failure. A READY endpoint
- * that is marked, and a failing one that is not, become IDLE. */
+/* A CONNECTING endpoint becomes READY, or fails if it is marked as failed. A READY endpoint that is marked, and a
+ * failing endpoint that is not, become IDLE. */
 static void hot_connect(struct hot *h)
 {
     for (unsigned i = 0; i < BACKENDS; i++) {
@@ -274,8 +275,8 @@ static void call_end(struct tc_call_tracker *trackers)
     }
 }
 
-/* Starts a call of the hot key and checks the bound: the backend that takes it has at most 1.25 times the mean, rounded
- * up, and one more. The mean is that of all RPCs under way, the new one too, over the backends that are up. */
+/* Starts a call of the hot key, and asserts that its backend has at most ceil(1.25 * mean) + 1 calls. The mean is the
+ * number of calls under way, with the new one, divided by the number of backends that are up. */
 static void hot_call(struct hot *h, unsigned slot)
 {
     const char *found = "QUEUE";
@@ -296,8 +297,8 @@ static void hot_call(struct hot *h, unsigned slot)
     assert_true(of_backend <= ceil(1.25 * all / up) + 1);
 }
 
-/* A pick is passed on to an endpoint that is being connected: the pick waits until that endpoint is connected, or until
- * an RPC of the busy endpoint ends. */
+/* A pick that is passed on to an endpoint without a connection waits until that endpoint is connected, or until an RPC
+ * ends. */
 static void an_end_frees_those_that_wait(void **state)
 {
     (void)state;
@@ -307,7 +308,7 @@ static void an_end_frees_those_that_wait(void **state)
     assert_string_equal(fake_lb_pick_hash(f, 1), "QUEUE"); /* asks for a connection */
     const char *own = fake_lb_state(f, "10.0.0.1:80") == TORC_CONNECTIVITY_CONNECTING ? "10.0.0.1:80" : "10.0.0.2:80";
     fake_lb_set(f, own, TORC_CONNECTIVITY_READY);
-    struct tc_call_tracker *calls[3]; /* two slots, and one more */
+    struct tc_call_tracker *calls[3]; /* the bound is 2 slots, and one more RPC is taken */
     for (unsigned i = 0; i < 3; i++) {
         assert_string_equal(fake_lb_pick_hash(f, 1), own);
         calls[i] = f->pick.trackers;
@@ -319,10 +320,10 @@ static void an_end_frees_those_that_wait(void **state)
     assert_int_equal(f->reports, reports);
     call_end(calls[0]);
     tc_loop_drain(f->loop);
-    assert_int_equal(f->reports, reports + 1); /* with its new picker the channel tries waiting picks again */
+    assert_int_equal(f->reports, reports + 1); /* a new picker, for the waiting pick */
     assert_string_equal(fake_lb_pick_hash(f, 1), own);
     calls[0] = f->pick.trackers;
-    /* Nobody waits. */
+    /* No pick waits: nothing is published. */
     for (unsigned i = 0; i < 3; i++)
         call_end(calls[i]);
     tc_loop_drain(f->loop);
@@ -347,7 +348,7 @@ static void a_hot_key_under_churn(void **state)
             bool *flag = i % 100 == 49 ? &h->present[who / 2] : &h->failed[who / 2];
             *flag = !*flag;
             for (unsigned k = 0; k < OUTSTANDING && !h->present[who / 2]; k++)
-                h->backend[k] = h->backend[k] == who / 2 ? BACKENDS : h->backend[k]; /* it may return as another */
+                h->backend[k] = h->backend[k] == who / 2 ? BACKENDS : h->backend[k]; /* its count restarts at 0 */
             hot_update(h);
             for (unsigned k = 0; k < 5; k++)
                 hot_connect(h);

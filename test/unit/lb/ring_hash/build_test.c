@@ -1,5 +1,5 @@
-/* Rings that the background thread builds: the old ring serves meanwhile, and a build may become useless before its
- * end. Rings that policies share. */
+/* Rings that the background thread builds: the old ring serves meanwhile, and newer updates may make a build useless
+ * before it is done. Also rings that policies share. */
 #include "support/cmocka.h"
 #include "support/fakes/lb.h"
 #include "support/gate.h"
@@ -44,7 +44,7 @@ static void let_build(struct fake_lb *f, struct gate *g)
     tc_loop_drain(f->loop);
 }
 
-/* Waits until the background thread has also built the ring that is built next. */
+/* Waits for the ring that is being built, and for the ring that is built next. */
 static void let_build_both(struct fake_lb *f, struct gate *g)
 {
     let_build(f, g);
@@ -73,7 +73,7 @@ static void the_first_ring(void **state)
     assert_string_equal(pick(f, A "_0"), A);
 }
 
-/* A117: exit_idle that comes before the first ring connects when the ring is there. */
+/* A117: exit_idle comes before the first ring. The policy connects as soon as it has the ring. */
 static void asked_to_connect_before_the_ring(void **state)
 {
     struct fake_lb *f = *state;
@@ -154,8 +154,8 @@ static unsigned updates_in_a_row(struct fake_lb *f, unsigned round)
     return held;
 }
 
-/* Each ring that was built is used, though newer updates came meanwhile, and of these the newest alone is built next:
- * updates that come more often than rings are built neither keep the policy on an old ring nor queue up. */
+/* Each ring that was built is used, even when newer updates came meanwhile. Of those updates only the newest is built
+ * next. So frequent updates neither keep the policy on an old ring nor queue up. */
 static void updates_in_quick_succession(void **state)
 {
     struct fake_lb *f = *state;
@@ -164,11 +164,11 @@ static void updates_in_quick_succession(void **state)
     gate_close(&g);
     assert_true(update(f, A " " B));
     for (unsigned round = 0; round < 20; round++) {
-        /* The ring is built, and its mail is on the way; the next ring is not begun before the gate opens. */
+        /* The ring is built, and the policy learns of it in the next turn. The next build waits for the gate. */
         gate_open(&g);
         gate_close(&g);
         unsigned reports = f->reports;
-        assert_int_equal(updates_in_a_row(f, round), 2); /* the one that is being built, and the newest */
+        assert_int_equal(updates_in_a_row(f, round), 2); /* the update that is being built, and the newest */
         assert_int_equal(f->reports, reports + 1);
         if (round == 0) {
             assert_string_equal(pick(f, B "_0"), "QUEUE");
@@ -182,7 +182,7 @@ static void updates_in_quick_succession(void **state)
     assert_connects(f, "3.3.3.19:10 ");
 }
 
-/* An update that was put in place on the spot is not undone by the ring that was being built before. */
+/* A ring of an older update does not replace a newer update that needed no build, or had no endpoints. */
 static void a_ring_that_comes_too_late(void **state)
 {
     struct fake_lb *f = *state;
@@ -190,8 +190,8 @@ static void a_ring_that_comes_too_late(void **state)
     ready_with_a(f);
     gate_close(&g);
     assert_true(update(f, A " " B));
-    assert_true(update(f, A));              /* the ring in use */
-    assert_true(update(f, A " 3.3.3.3:3")); /* waits, though the ring of A and B is not wanted */
+    assert_true(update(f, A));              /* needs no build: the present set has the ring */
+    assert_true(update(f, A " 3.3.3.3:3")); /* waits for the build of A and B, which is useless */
     assert_false(update(f, ""));
     assert_true(update(f, B));
     assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
@@ -201,7 +201,7 @@ static void a_ring_that_comes_too_late(void **state)
     assert_connects(f, B " ");
 }
 
-/* An update back to the endpoints in use builds nothing. */
+/* An update back to the endpoints in use needs no build, and makes the build that waits useless. */
 static void an_update_is_taken_back(void **state)
 {
     struct fake_lb *f = *state;
@@ -229,14 +229,14 @@ static void an_empty_update_fails_at_once(void **state)
     assert_int_equal(fake_lb_count(f, NULL), 0);
 }
 
-/* An update of a ring needs the keys of removed endpoints, and of all others. The endpoints may be freed before the
- * background thread begins. */
+/* The build of an updated ring has copies of all keys, those of removed endpoints too, since the endpoints may be freed
+ * before the background thread begins. */
 static void endpoints_freed_before_the_build(void **state)
 {
     struct fake_lb *f = *state;
     struct gate g;
     gate_close(&g);
-    /* One of eight endpoints has few of the entries, so the old ring is updated. */
+    /* One endpoint of eight goes, so the next build is an update of the old ring. The empty list makes it useless. */
     update(f, "1.1.1.1:1#key-a 1.1.1.1:2#key-b 1.1.1.1:3#key-c 1.1.1.1:4#key-d 1.1.1.1:5#key-e 1.1.1.1:6#key-f "
               "1.1.1.1:7#key-g 2.2.2.2:2#the-key-that-goes");
     let_build(f, &g);
@@ -280,7 +280,7 @@ static void the_policy_ends_first(void **state)
     gate_open(&g);
 }
 
-/* Two policies share one ring, which the second one has at once if the first one had it built in the background. */
+/* Two policies share one ring. The second policy finds the ring that was built for the first, and builds nothing. */
 static void policies_share_a_ring(void **state)
 {
     struct fake_lb *f = *state, *other = fake_lb_new("ring_hash_experimental");
@@ -304,7 +304,7 @@ static void policies_share_a_ring(void **state)
     tc_ring_unref(ring);
 }
 
-/* A small table of many endpoints is built in the background, too: its build looks at each of them. */
+/* A small table of many endpoints is built in the background, too: the build looks at each endpoint. */
 static void a_table_smaller_than_its_endpoints(void **state)
 {
     (void)state;

@@ -11,7 +11,7 @@
 
 enum { ADDRESSES = 24, MOST = 40, ROUNDS = 1500 };
 
-/* Makes an endpoint with one or two of a few addresses, in any order. */
+/* Makes an endpoint with one or two addresses out of ADDRESSES; one weight in eight is near UINT64_MAX. */
 static struct tc_endpoint *endpoint(struct tc_rng *rng)
 {
     struct tc_addr addrs[2];
@@ -26,8 +26,8 @@ static struct tc_endpoint *endpoint(struct tc_rng *rng)
     return e;
 }
 
-/* Makes a list from the last one (NULL: from nothing): some endpoints removed, some added, of which about a third
- * repeat one of the list; in one list of five the first and the last are exchanged. */
+/* Makes a list from the last one (NULL: from nothing): removes some endpoints and adds some. About a third of the added
+ * endpoints repeat the first or the last of the list. In one list of five the first and the last change places. */
 static struct tc_endpoints *next_list(struct tc_rng *rng, const struct tc_endpoints *last, unsigned changes)
 {
     struct tc_endpoint **at = tc_calloc(MOST, sizeof(struct tc_endpoint *));
@@ -54,7 +54,8 @@ static uint64_t sum(uint64_t a, uint64_t b)
     return b > UINT64_MAX - a ? UINT64_MAX : a + b;
 }
 
-/* Asserts that the set is what the list must become, and that `was` has the place of each endpoint in the old set. */
+/* Asserts that the set has the distinct endpoints of the list in order, with the sums of their weights, and that `was`
+ * has the place of each endpoint in the old set. */
 static void check(const struct tc_rh_set *set, const struct tc_rh_set *old, const struct tc_endpoints *list,
                   const uint32_t *was)
 {

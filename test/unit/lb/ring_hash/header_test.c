@@ -1,4 +1,4 @@
-/* A76: the request's hash from a header, and its config. */
+/* ring_hash with the hash of a request header (A76), and the config of ring_hash. */
 #include <stdlib.h>
 
 #include "support/case.h"
@@ -50,7 +50,7 @@ static void the_header_chooses(void **state)
     TC_CASE(RH38);
     struct fake_lb *f = *state;
     update(f, E0 " " E1 " " E2);
-    f->args.has_hash = true; /* the attribute is ignored */
+    f->args.has_hash = true; /* the hash that comes with the pick is ignored */
     set_header(f, E1 "_0");
     assert_string_equal(fake_lb_pick(f), "QUEUE");
     assert_connects(f, E1 " ");
@@ -63,7 +63,7 @@ static void several_values_are_joined(void **state)
     TC_CASE(RH40);
     struct fake_lb *f = *state;
     update(f, "1.1.1.1:1#v1,v2 " E1);
-    /* The key's entry 0 is the hash of "v1,v2_0". */
+    /* Entry 0 of the key "v1,v2" has the hash of "v1,v2_0". */
     set_header(f, "v1");
     set_header(f, "v2_0");
     fake_lb_pick(f);
@@ -76,7 +76,7 @@ static void without_the_header_the_hash_is_random(void **state)
     struct fake_lb *f = *state;
     update(f, E0 " " E1 " " E2);
     uint64_t first = tc_xxh64(E0 "_0", strlen(E0 "_0")), second = tc_xxh64(E1 "_0", strlen(E1 "_0"));
-    /* Without the header the endpoint that the random number hits is connected, and no other one while it connects. */
+    /* The endpoint that the random number hits is connected. While it connects, no other endpoint is. */
     assert_string_equal(pick_random(f, first), "QUEUE");
     assert_connects(f, E0 " ");
     assert_string_equal(pick_random(f, second), "QUEUE");

@@ -1,4 +1,4 @@
-/* The policy maglev: what it has in common with ring_hash, on a table; its weights and keys; its config. */
+/* The policy maglev: connecting and failing as ring_hash does, weights, keys, and the config. */
 #include "lb/ring_hash/policy.h"
 
 #include "support/case.h"
@@ -34,8 +34,8 @@ static bool update(struct fake_lb *f, const char *endpoints, const char *config)
     "127.0.0.1:95"
 #define SEVEN "{'tableSize': 7}"
 
-/* Picks with the hash; connects the endpoint that the pick asks for, if any, and picks again. Ends the RPC. Returns the
- * last digit of its endpoint. */
+/* Picks with the hash. If the pick asks for a connection, makes the endpoint READY and picks again. Ends the RPC, and
+ * returns the last digit of its endpoint. */
 static char owner(struct fake_lb *f, uint64_t hash)
 {
     const char *found = fake_lb_pick_hash(f, hash);
@@ -54,7 +54,7 @@ static char owner(struct fake_lb *f, uint64_t hash)
     return found[strlen(found) - 1];
 }
 
-/* Returns the owners of the slots, for a table of n slots. */
+/* Returns the owners of all slots of a table of n slots: a character for each slot. */
 static const char *owners(struct fake_lb *f, unsigned n)
 {
     char *text = tc_arena_calloc(&f->arena, n + 1, 1);
@@ -112,7 +112,7 @@ static void keys(void **state)
     for (unsigned i = 0; i < 6; i++)
         host(list, i, (const char *[]){"90", "91", "92", "93", "94", "95"}[i]);
     fake_lb_update(f, tc_endpoints_ref(list), fake_lb_config(f, "maglev", SEVEN, NULL), NULL);
-    assert_string_equal(owners(f, 7), "2401503"); /* nobody asks for hostnames */
+    assert_string_equal(owners(f, 7), "2401503"); /* the config does not ask for hostnames */
     const char *const by_host = "{'tableSize': 7, 'useHostnameForHashing': true}";
     fake_lb_update(f, tc_endpoints_ref(list), fake_lb_config(f, "maglev", by_host, NULL), NULL);
     assert_string_equal(owners(f, 7), "2503410");
@@ -126,7 +126,8 @@ static void keys(void **state)
     assert_string_equal(owners(f, 7), "2401503");
 }
 
-/* Gives the endpoints the weights of an EDS resource beside A113's, which are not for tables. */
+/* Makes endpoints with the weights that an EDS resource gives. `weight`, which contains the locality's weight (A113),
+ * must not count for tables. */
 static struct tc_endpoints *eds(const char *endpoints, const uint32_t *of_locality, const uint32_t *weights)
 {
     struct tc_endpoints *list = fake_lb_endpoints(endpoints);
@@ -172,8 +173,8 @@ static void weights_of_localities(void **state)
     }
 }
 
-/* random_subsetting mixes the endpoints of localities: the table is the one of a list in which those of each locality
- * stand together. */
+/* The table does not depend on whether the endpoints of a locality stand together in the list; a list of
+ * random_subsetting mixes localities. */
 static void localities_in_any_order(void **state)
 {
     struct fake_lb *f = *state;

@@ -1,4 +1,4 @@
-/* ring_hash on virtual time: the walk of a pick, connecting, aggregated states, and rings that change. */
+/* ring_hash on virtual time: the walk of a pick, connecting, aggregated states, shares, and rings that change. */
 #include "lb/ring_hash/policy.h"
 
 #include <stdlib.h>
@@ -122,7 +122,7 @@ static void failing_endpoints_are_passed_over(void **state)
     pick(f, E0);
     fake_lb_set_failed(f, E0, "refused");
     assert_string_equal(pick(f, E0), next);
-    fake_lb_set(f, next, TORC_CONNECTIVITY_IDLE); /* lost, so it is IDLE, and the policy connects an IDLE endpoint */
+    fake_lb_set(f, next, TORC_CONNECTIVITY_IDLE); /* now the policy connects an IDLE endpoint itself */
     fake_lb_take_connects(f);
     pick(f, next);
     assert_int_equal(fake_lb_state(f, next), TORC_CONNECTIVITY_CONNECTING);
@@ -169,7 +169,7 @@ static void all_failing_reports_the_endpoint_that_was_hit(void **state)
     assert_string_equal(pick(f, E1), "FAIL");
     assert_string_equal(fake_lb_pick_error(f),
                         "ring hash cannot find a connected endpoint; first failure: " E1 ": one is down");
-    /* The pick does not connect: pick_first does when its backoff is over. */
+    /* The pick connects nothing. The endpoint's pick_first connects when its backoff is over. */
     fake_lb_take_connects(f);
     pick(f, E0);
     assert_connects(f, "");
@@ -234,8 +234,8 @@ static void a_lost_connection_goes_idle(void **state)
     assert_connects(f, E0 " ");
 }
 
-/* Asserts that one endpoint of E is being connected, by the only attempt since attempts were last taken. Returns its
- * index. */
+/* Asserts that exactly one endpoint of E is CONNECTING, by the only attempt since the attempts were last taken. Returns
+ * its index. */
 static size_t dialled(struct fake_lb *f)
 {
     size_t found = TC_ARRAY_LEN(E);
@@ -269,8 +269,8 @@ static void connects_by_itself_when_failing(void **state)
     assert_connects(f, "");
 }
 
-/* A117: without a pick, endpoints are connected from a random place on, so that clients that lose all endpoints at once
- * do not all go to the first one. */
+/* A117: without a pick, the policy connects the first IDLE endpoint from a random place on. So clients that fail
+ * together do not all connect to the same endpoint. */
 static void connects_a_random_endpoint(void **state)
 {
     (void)state;
@@ -286,7 +286,7 @@ static void connects_a_random_endpoint(void **state)
         fake_lb_free(f);
     }
     assert_int_equal(counts[0], 0);
-    /* A search that begins at E0 finds E1, too. */
+    /* E1 is found from E0 and from E1. */
     assert_in_range(counts[1], 110, 190);
     assert_in_range(counts[2], 45, 110);
     assert_in_range(counts[3], 45, 110);
@@ -508,7 +508,7 @@ static void duplicates_are_merged(void **state)
     assert_shares(f, (const double[]){0.5, 0.5}, 2);
 }
 
-/* Updates to n endpoints with the same number of entries each. */
+/* Updates to n endpoints, each with 100 entries. */
 static void update_proportional(struct fake_lb *f, const char *endpoints, uint64_t n)
 {
     fake_lb_update(f, fake_lb_endpoints(endpoints), tc_ring_hash_config_new(100 * n, 4096, tc_slice_of(NULL, 0)), NULL);
@@ -526,7 +526,7 @@ static void surviving_endpoints_keep_their_keys(void **state)
         hashes[i] = tc_rng_u64(tc_loop_rng(f->loop));
         first[i] = strcmp(fake_lb_pick_hash(f, hashes[i]), E0) == 0;
     }
-    /* With endpoints added, a key moves to a new one or stays. */
+    /* With endpoints added, a key moves to a new endpoint or stays. */
     update_proportional(f, E0 " " E1 " " E2 " " E3, 4);
     fake_lb_take_connects(f);
     connect_all(f, 4);
@@ -538,7 +538,7 @@ static void surviving_endpoints_keep_their_keys(void **state)
         moved += strcmp(at, first[i] ? E0 : E1) != 0;
     }
     assert_in_range(moved, 60, 140);
-    /* With these endpoints removed, all keys are where they were, on the same connections. */
+    /* With the new endpoints removed, all keys are where they were, on the same connections. */
     update_proportional(f, E0 " " E1, 2);
     for (unsigned i = 0; i < 200; i++)
         assert_string_equal(fake_lb_pick_hash(f, hashes[i]), first[i] ? E0 : E1);

@@ -6,7 +6,7 @@
 #include "lb/weighted_round_robin/policy.h"
 #include "support/cmocka.h"
 
-/* Returns the config, or NULL with the errors in *why. */
+/* Returns the config, or NULL with the errors in *why (tc_free). */
 static struct tc_lb_config *parse(const char *json, char **why)
 {
     struct tc_validation_errors errors = {0};

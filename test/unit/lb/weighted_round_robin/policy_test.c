@@ -1,5 +1,5 @@
 /* weighted_round_robin on virtual time: weights from trailers and out of band, periods, updates, and what outlives the
- * policy. The states are round_robin's (unit/lb/policies/round_robin_test.c). */
+ * policy. round_robin_test.c tests the connectivity states, which are the same for both policies. */
 #include "lb/weighted_round_robin/policy.h"
 
 #include "lb/orca.h"
@@ -73,8 +73,8 @@ static void count(struct fake_lb *f, unsigned picks, unsigned counts[3])
     }
 }
 
-/* Makes RPCs until each of three endpoints had one, and 1,000 at most. Each ends with the report of its endpoint; a
- * report with a QPS of 0 stands for none. */
+/* Makes RPCs until each of the three endpoints had one, at most 1,000. Each RPC ends with the report of its endpoint; a
+ * QPS of 0: without a report. */
 static void report_all(struct fake_lb *f, const struct kit_orca reports[3])
 {
     for (unsigned left = 7, i = 0; left && i < 1000; i++) {
@@ -134,7 +134,7 @@ static void errors_are_a_penalty(void **state)
     assert_shares(f, 1, 1, 1);
 }
 
-/* A new weightUpdatePeriod counts from the update on. */
+/* An update makes a new scheduler at once, and its weightUpdatePeriod counts from then on. */
 static void a_shorter_period_counts_at_once(void **state)
 {
     struct fake_lb *f = *state;
@@ -231,7 +231,7 @@ static void out_of_band_then_per_call(void **state)
     send_oob(f, B, &low);
     run(f, 1000);
     assert_shares(f, 1, 10, 0);
-    /* Trailers do not count meanwhile. */
+    /* Trailers do not count: the RPC has no tracker. */
     fake_lb_pick(f);
     assert_null(f->pick.trackers);
     update(f, A " " B, "{" NO_BLACKOUT ", 'enableOobLoadReport': true, 'oobReportingPeriod': '7s'}");
@@ -258,7 +258,7 @@ static void shared_and_repeated_addresses(void **state)
     TC_CASE(WR14);
     struct fake_lb *f = *state;
     update(f, A "," B " " B " " B " " C, "{" NO_BLACKOUT "}");
-    assert_int_equal(fake_lb_count(f, B), 1); /* of the second endpoint; the first one tries A */
+    assert_int_equal(fake_lb_count(f, B), 1); /* the second endpoint's; the first endpoint tries A */
     for (size_t i = 0; i < 3; i++)
         ready(f, all[i]);
     report_all(f, (struct kit_orca[]){{.app = .9, .qps = 1}, {.app = .3, .qps = 1}, {.app = .3, .qps = 1}});
@@ -276,10 +276,10 @@ static void reports_that_do_not_count(void **state)
     report_all(f, (struct kit_orca[]){high, high, {.qps = 0}});
     while (strcmp(fake_lb_pick(f), A) != 0)
         finish(f, NULL, 0);
-    finish(f, &low, 2); /* twice in the trailers */
+    finish(f, &low, 2); /* ignored: the trailers have it twice */
     run(f, 1000);
     assert_shares(f, 1, 1, 0);
-    for (unsigned i = 0; i < 10; i++) { /* a dry pick tells what the next one takes */
+    for (unsigned i = 0; i < 10; i++) { /* a dry pick gives the endpoint that the next pick takes */
         f->args.dry = true;
         const char *dry = fake_lb_pick(f);
         assert_null(f->pick.trackers);
@@ -316,7 +316,7 @@ static void what_outlives_the_policy(void **state)
     finish(f, &report, 1);
 }
 
-/* An endpoint that is lost in this turn of the loop is passed over before the next picker comes. */
+/* The present picker passes over an endpoint that is lost in this turn of the loop. */
 static void a_lost_endpoint_is_passed_over(void **state)
 {
     struct fake_lb *f = *state;
@@ -326,7 +326,7 @@ static void a_lost_endpoint_is_passed_over(void **state)
     assert_shares(f, 10, 1, 1);
     struct tc_subchannel *lost = (struct tc_subchannel *)f->subchannels.data[0];
     lost->on_state(lost->arg, TORC_CONNECTIVITY_IDLE, &(struct tc_status){0});
-    for (unsigned i = 0; i < 24; i++) { /* without a turn of the loop: by the old picker */
+    for (unsigned i = 0; i < 24; i++) { /* the loop does not turn, so no new picker comes */
         assert_int_equal(tc_picker_pick(f->picker, &f->args, &f->pick), TC_PICK_COMPLETE);
         assert_ptr_not_equal(f->pick.subchannel, lost);
         finish(f, NULL, 0);
@@ -356,8 +356,8 @@ static void many_endpoints(void **state)
             run(f, 1000);
     }
     assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
-    /* An endpoint that is lost gets no pick from then on. One that comes back gets picks after a moment: a scheduler
-     * of many endpoints is not made for each change. */
+    /* A lost endpoint gets no pick from then on. When it is READY again it gets picks within 100 ms: with many
+     * endpoints not every change makes a scheduler. */
     fake_lb_set(f, "10.0.0.7:1", TORC_CONNECTIVITY_IDLE);
     fake_lb_set(f, "10.0.0.7:1", TORC_CONNECTIVITY_CONNECTING);
     for (unsigned i = 0; i < 3 * MANY; i++) {
@@ -369,7 +369,7 @@ static void many_endpoints(void **state)
     while (strcmp(fake_lb_pick(f), "10.0.0.7:1") != 0)
         finish(f, NULL, 0);
     finish(f, NULL, 0);
-    /* Another list takes effect at once, though each endpoint has another place in it. */
+    /* Another list takes effect at once, although each endpoint has another place in it. */
     tc_buf_clear(&list);
     for (unsigned i = 300; i > 0; i--)
         tc_buf_printf(&list, "10.0.%u.%u:1 ", 18 + i / 250, i % 250);

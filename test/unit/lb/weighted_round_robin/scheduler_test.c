@@ -25,8 +25,9 @@ static uint32_t crc32_of(const char *text, size_t len)
 
 #define ONES 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1
 
-/* Sequences from 0: of C-core, computed by a program that shares no code with this one. The first 40 picks, and the
- * CRC-32 of the first 10,000, joined by commas. */
+/* C-core's sequences from 0 on, computed by a program that shares no code with the scheduler. scaled: the first weights
+ * of the scheduler. picks: the first 40 picks; NULL: not compared. crc: the CRC-32 of the first 10,000 picks, joined by
+ * commas. */
 static const struct {
     float weights[20];
     size_t n;
@@ -101,7 +102,7 @@ static void equal_weights(void **state)
     }
 }
 
-/* Asserts how often each place is among the first picks of a sequence. */
+/* Asserts how often each place is among the `picks` picks from this number of the sequence on. */
 static void assert_counts(const float *weights, size_t n, uint32_t sequence, unsigned picks, const unsigned *counts)
 {
     struct tc_wrr_scheduler *s = tc_wrr_scheduler_new(weights, n);
@@ -150,7 +151,7 @@ static void the_sequence_wraps(void **state)
     tc_free(s);
 }
 
-/* Weights at the ends of what a report can give, in every mix of three. */
+/* Unknown weights and weights at the ends of what a report can give, in every mix of three. */
 static void extreme_weights(void **state)
 {
     (void)state;
@@ -175,7 +176,7 @@ static void extreme_weights(void **state)
     }
 }
 
-/* After 300 whole rounds each of 10,000 endpoints, whose weights are unknown for a tenth, has its share of the picks,
+/* 10,000 endpoints, a tenth of them with an unknown weight. After 300 rounds each endpoint has its share of the picks,
  * within 1.5 picks. */
 static void shares_of_many_endpoints(void **state)
 {
@@ -199,8 +200,7 @@ static void shares_of_many_endpoints(void **state)
         double share = ROUNDS * (double)s->weights[i] / 65535;
         assert_true(counts[i] > share - 1.5 && counts[i] < share + 1.5);
     }
-    assert_true(picks >
-                MANY * ROUNDS / 10); /* the mean is a tenth of the largest at least, so that skipping is bounded */
+    assert_true(picks > MANY * ROUNDS / 10); /* a pick takes at most ten numbers of the sequence on average */
     tc_free(s);
 }
 

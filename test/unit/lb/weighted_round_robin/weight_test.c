@@ -85,7 +85,7 @@ static void the_formula(void **state)
     }
 }
 
-/* Each number of a report at the ends of its range: a weight is a finite positive number, or the report is ignored. */
+/* Numbers of a report at the ends of their range: the weight is finite and positive, or the report is ignored. */
 static void hostile_numbers(void **state)
 {
     (void)state;
@@ -153,7 +153,7 @@ static void blackout_and_expiration(void **state)
     tc_wrr_weight_report(w, c, r, 20 * s);
     assert_true(tc_wrr_weight_get(w, c, 21 * s - 1) == 0);
     assert_true(tc_wrr_weight_get(w, c, 21 * s) == 2);
-    w->non_empty_since_ns = UINT64_MAX; /* the endpoint is READY again */
+    w->non_empty_since_ns = UINT64_MAX; /* as the policy does when the endpoint is READY again */
     assert_true(tc_wrr_weight_get(w, c, 21 * s) == 0);
     struct tc_wrr_config no_blackout = *c;
     no_blackout.blackout_ms = 0;
