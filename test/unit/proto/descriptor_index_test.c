@@ -14,7 +14,7 @@ static void put(struct tc_buf *b, unsigned number, const char *text)
     tc_wire_append(b, number, tc_slice_str(text));
 }
 
-/* Appends `part` as a field and ends it. */
+/* Appends `part` as a field and frees it. */
 static void put_part(struct tc_buf *b, unsigned number, struct tc_buf *part)
 {
     tc_wire_append(b, number, tc_buf_slice(part));
@@ -27,7 +27,7 @@ static void put_number(struct tc_buf *b, unsigned number, uint64_t value)
     tc_wire_append_varint(b, value);
 }
 
-/* Returns a descriptor that has a name alone. */
+/* Returns a descriptor that has only a name. The caller frees it. */
 static struct tc_buf named(const char *name)
 {
     struct tc_buf b = {0};
@@ -130,7 +130,7 @@ static void finds_extensions(void **state)
     add(&x, &other, 0, NULL);
     const struct tc_descriptor_numbers *e = tc_descriptor_index_extensions(&x, tc_slice_str("x.Y"));
     assert_int_equal(e->list.len, 3);
-    assert_int_equal(e->list.data[0], 200); /* in the order of the files */
+    assert_int_equal(e->list.data[0], 200); /* in the order of addition */
     assert_int_equal(e->list.data[1], 100);
     assert_int_equal(e->list.data[2], 150);
     assert_string_equal(tc_descriptor_index_extension(&x, tc_slice_str("x.Y"), 150)->name, "o.proto");
@@ -152,7 +152,7 @@ static void refuses_what_is_there(void **state)
     add(&x, &same, 0, NULL);
     add(&x, &renamed, TORC_EEXIST, "another file has the name a/b.proto");
     put_named(&symbol, 4, "Own");
-    put_named(&b, 4, "S"); /* within message a.b: the name a.b.S */
+    put_named(&b, 4, "S"); /* an enum of message a.b: its full name is a.b.S */
     put_part(&symbol, 4, &b);
     add(&x, &symbol, TORC_EEXIST, "file n.proto: a.b.S is defined by a/b.proto, too");
     put_extension(&extension, 7, "q", ".x.Y", 100);
@@ -163,8 +163,8 @@ static void refuses_what_is_there(void **state)
     tc_descriptor_index_fini(&x);
 }
 
-/* Every beginning of a file, and the file with each byte changed in two ways, is refused or added. The block has the
- * bytes of the file alone: a sanitizer sees a read beyond them. */
+/* Every prefix of a file, and the file with each byte changed in two ways, is refused or added. The block holds nothing
+ * but the file, so that a sanitizer sees a read beyond it. */
 static void survives_malformed_files(void **state)
 {
     (void)state;
@@ -214,7 +214,7 @@ static void refuses_malformed_files(void **state)
     tc_descriptor_index_fini(&x);
 }
 
-/* Returns a file of `n` small descriptors, each of which has a full name of `scope` bytes and some. */
+/* Returns a file of `n` small descriptors, whose full names have a little more than `scope` bytes. */
 static struct tc_buf long_names(const char *name, size_t scope, unsigned n)
 {
     char text[4096], small[16];
@@ -230,8 +230,8 @@ static struct tc_buf long_names(const char *name, size_t scope, unsigned n)
     return file;
 }
 
-/* Small descriptors may have long names: the index has a bound. A file that is refused takes nothing of it, nor does a
- * file that was taken out again. */
+/* Small descriptors may have long names, so the index bounds its memory. A file that was refused or taken out again
+ * does not count. */
 static void holds_so_much_at_most(void **state)
 {
     (void)state;
@@ -256,7 +256,7 @@ static void holds_so_much_at_most(void **state)
     tc_descriptor_index_fini(&x);
 }
 
-/* Files that were taken out leave no name, and what was there before them stays. */
+/* Files that are taken out leave no name behind. Earlier files keep theirs. */
 static void takes_files_out(void **state)
 {
     (void)state;
@@ -283,7 +283,7 @@ static void takes_files_out(void **state)
     tc_descriptor_index_fini(&x);
 }
 
-/* A message's list of extensions keeps the order in which they came: it is not sorted while it grows. */
+/* A message's list of extensions keeps the order of addition, and adding to it is cheap in any order. */
 static void takes_extensions_in_any_order(void **state)
 {
     enum { N = 100000 };
@@ -299,7 +299,7 @@ static void takes_extensions_in_any_order(void **state)
     const struct tc_descriptor_numbers *e = tc_descriptor_index_extensions(&x, tc_slice_str("x.Y"));
     assert_int_equal(e->list.len, N);
     for (int32_t i = 0; i < N; i++)
-        assert_int_equal(e->list.data[i], N - i); /* each where it was added */
+        assert_int_equal(e->list.data[i], N - i);
     assert_string_equal(tc_descriptor_index_extension(&x, tc_slice_str("x.Y"), N / 2)->name, "falling.proto");
     tc_descriptor_index_fini(&x);
 }

@@ -53,7 +53,8 @@ static char *print(const ProtobufCMessage *m, const struct tc_proto_json_options
     return text;
 }
 
-/* Asserts that JSON through the wire form and back is `want`, whose members are in the order of their numbers. */
+/* Asserts that the message of the JSON prints as `want`, before and after it goes through the wire form. `want` has its
+ * members in the order of their field numbers. */
 static void round_trip(const ProtobufCMessageDescriptor *type, const char *text,
                        const struct tc_proto_json_options *options, const char *want)
 {
@@ -137,7 +138,7 @@ static void test_integers(void **state)
     (void)state;
     static const struct {
         const ProtobufCMessageDescriptor *type;
-        const char *text, *want; /* want NULL: as it came; "!": refused */
+        const char *text, *want; /* want NULL: as `text`; "!...": refused, must be ... */
     } cases[] = {
         {&google__protobuf__int64_value__descriptor, "\"-9223372036854775808\"", NULL},
         {&google__protobuf__int64_value__descriptor, "9223372036854775807", "\"9223372036854775807\""},
@@ -499,7 +500,7 @@ static void test_depth(void **state)
     tc_arena_fini(&arena);
 }
 
-/* A message that is deeper than scan allows has no JSON; a deep message within an Any shows as bytes. */
+/* A message that is deeper than tc_scan allows has no JSON. An Any that holds such a message shows it as bytes. */
 static void test_depth_of_output(void **state)
 {
     (void)state;

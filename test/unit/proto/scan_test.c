@@ -21,7 +21,7 @@
 
 #define BYTES(literal) tc_slice_of(literal, sizeof(literal) - 1)
 
-/* Scans and holds the result against `want` (NULL: the input itself, uncopied). */
+/* Asserts that the scan accepts the message and gives `want` (NULL: the input itself, uncopied). */
 static void accept(const ProtobufCMessageDescriptor *type, struct tc_slice in, const struct tc_slice *want)
 {
     struct tc_buf clean = {0};
@@ -92,7 +92,7 @@ static void test_unknown_fields_are_stripped(void **state)
 static void test_stripped_within_messages(void **state)
 {
     (void)state;
-    /* node{locality{region "eu" + unknown, zone "z"} id "n"}: the length is rewritten in place */
+    /* node{locality{region "eu" + unknown, zone "z"} id "n"}: the length is rewritten */
     struct tc_slice want = BYTES("\x22\x07\x0a\x02"
                                  "eu\x12\x01z\x0a\x01n");
     accept(NODE,
@@ -176,7 +176,6 @@ static void test_strings(void **state)
                  "a\0b"),
            "field id: has a NUL character");
     refuse(NODE, BYTES("\x0a\x02\xc0\xaf"), "field id: is not valid UTF-8");
-    /* endpoints[1].lb_endpoints[0].endpoint.hostname */
     refuse(ASSIGNMENT, BYTES("\x12\x00\x12\x07\x12\x05\x0a\x03\x1a\x01\xff"),
            "field endpoints[1].lb_endpoints[0].endpoint.hostname: is not valid UTF-8");
     struct tc_scan_options options = {.max_string_bytes = 3};
@@ -188,14 +187,14 @@ static void test_strings(void **state)
     accept(&google__protobuf__any__descriptor, BYTES("\x12\x03\xff\x00\xc0"), NULL);
 }
 
-/* Appends `n` Values within each other, each a list of one. */
+/* Appends a Value that is a list of one Value, and so on, n lists deep. The innermost Value is empty. */
 static void nested_values(struct tc_buf *out, size_t n)
 {
     TC_VEC(size_t) sizes = {0};
     size_t inner = 0;
     for (size_t i = 0; i < n; i++) {
         *tc_vec_push(&sizes) = inner;
-        for (int layer = 0; layer < 2; layer++) { /* Value.list_value, ListValue.values */
+        for (int layer = 0; layer < 2; layer++) { /* ListValue.values, Value.list_value */
             size_t prefix = 1;
             for (size_t v = inner; v >= 0x80; v >>= 7)
                 prefix++;
@@ -204,7 +203,7 @@ static void nested_values(struct tc_buf *out, size_t n)
         }
         sizes.len--;
     }
-    /* sizes alternates: the content of ListValue.values, then of Value.list_value */
+    /* sizes[i]: the length of a ListValue.values if i is even, of a Value.list_value if it is odd */
     for (size_t i = sizes.len; i-- > 0;) {
         tc_buf_append_char(out, i % 2 ? 0x32 : 0x0a);
         size_t v = sizes.data[i];
@@ -248,7 +247,7 @@ static void test_counts(void **state)
     struct tc_scan_options options = {.max_repeated = 100000, .max_elements = 1000};
     refuse_with(ASSIGNMENT, tc_buf_slice(&in), &options, TORC_ELIMIT,
                 "field endpoints: the message has more than 1000 values");
-    /* a singular message that is sent over and over counts as well */
+    /* repeated occurrences of a singular message count as well */
     tc_buf_clear(&in);
     for (int i = 0; i < 65537; i++)
         tc_buf_append(&in, "\x22\x00", 2);
@@ -273,7 +272,8 @@ static void test_texts_and_values_in_all(void **state)
         else
             refuse_with(NODE, tc_buf_slice(&in), NULL, TORC_ELIMIT, "field id: 1048577 bytes, more than 1048576");
     }
-    /* Each field within its own limit: 64 localities of 65,536 endpoints have 64 values more than any message may. */
+    /* Each field is within its own limit. But 64 localities of 65,536 endpoints have 64 values more than a message
+     * may have. */
     tc_buf_append(&locality, "\x12\x80\x80\x08", 4);
     for (int i = 0; i < 65536; i++)
         tc_buf_append(&locality, "\x12\x00", 2);
@@ -288,7 +288,7 @@ static void test_texts_and_values_in_all(void **state)
     tc_buf_fini(&in);
 }
 
-/* Every prefix of a valid message is handled, and so is every message with one byte changed. */
+/* Every prefix of a valid message, and the message with one byte changed, is accepted or refused with an error. */
 static void test_any_byte(void **state)
 {
     (void)state;
