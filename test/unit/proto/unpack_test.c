@@ -1,4 +1,4 @@
-/* proto/unpack: messages in an arena, its budget, failing allocations, maps. */
+/* proto/unpack: messages in an arena, the arena's budget, hostile messages, maps. proto/types: the index of types. */
 #include "proto/unpack.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static struct tc_slice packed(struct tc_buf *out, const ProtobufCMessage *m)
     return tc_buf_slice(out);
 }
 
-/* Returns the bytes of a message that JSON describes, in `out`. */
+/* Packs the message that the JSON `text` describes into `out`. Returns a slice of `out`. */
 static struct tc_slice wire(struct tc_buf *out, const ProtobufCMessageDescriptor *type, const char *text)
 {
     struct tc_arena arena;
@@ -95,7 +95,7 @@ static void test_unknown_fields_leave_no_trace(void **state)
     tc_arena_fini(&arena);
 }
 
-/* A padded length (two bytes for 3) is what scan leaves when it strips from a longer message. */
+/* Where tc_scan strips fields, the length of the message around them keeps its width: here two bytes for 3. */
 static void test_padded_lengths_unpack(void **state)
 {
     (void)state;
@@ -124,7 +124,7 @@ static void test_repeated_singular_fields(void **state)
     struct tc_validation_errors errors = {0};
     ProtobufCMessage *m;
     tc_arena_init(&arena, 0, 0);
-    /* scalars: the last wins; messages are merged; of a oneof the last member stays */
+    /* Of a scalar the last value counts, messages are merged, of a oneof the last member stays. */
     struct tc_slice in = BYTES("\x0a\x01"
                                "a\x0a\x01"
                                "b\x22\x03\x0a\x01r\x22\x03\x12\x01z");
@@ -177,8 +177,8 @@ static void test_faults_of_scan_come_through(void **state)
     tc_arena_fini(&arena);
 }
 
-/* Every budget from 16 bytes on, in steps of 16, until one is enough: allocations of the unpacking fail one after the
- * other, and nothing but an error follows. */
+/* Tries budgets of 16, 32, 48 bytes and so on until one suffices, so that each allocation of the unpacking fails once.
+ * A budget that is too small gives TORC_ELIMIT and no message. */
 static void test_every_budget(void **state)
 {
     (void)state;
@@ -199,7 +199,7 @@ static void test_every_budget(void **state)
         struct tc_buf bytes = {0};
         struct tc_slice in = cases[i].text ? wire(&bytes, cases[i].type, cases[i].text) : cases[i].bytes;
         struct tc_buf repeated = {0};
-        for (int n = 0; n < 40; n++) /* enough fields for protobuf-c to allocate its tables too */
+        for (int n = 0; n < 40; n++) /* so many fields that protobuf-c allocates tables, too */
             tc_buf_append_slice(&repeated, in);
         int rv = TORC_ELIMIT;
         size_t failures = 0;
@@ -223,7 +223,7 @@ static void test_every_budget(void **state)
     }
 }
 
-/* Every message with one byte changed is refused or is one that has a JSON form. */
+/* A message with one byte changed is either refused or can be converted to JSON. */
 static void test_any_byte(void **state)
 {
     (void)state;
@@ -259,8 +259,8 @@ static long peak_kib(void)
     return usage.ru_maxrss;
 }
 
-/* Scan's caps refuse hostile messages, the budget those that the caps let through: the peak of resident memory grows by
- * less than 20 MiB. */
+/* The limits of tc_scan refuse hostile messages; the budget refuses hostile messages that are within the limits. The
+ * peak of resident memory grows by less than 20 MiB. */
 static void test_hostile_sizes_stay_small(void **state)
 {
     (void)state;
@@ -294,7 +294,7 @@ static void test_hostile_sizes_stay_small(void **state)
     struct tc_validation_errors errors = {0};
     ProtobufCMessage *m;
     tc_arena_init(&arena, 0, budget);
-    /* 20 localities of 50,000 pass the caps, not the budget */
+    /* 20 localities of 50,000 endpoints are within the limits, but exceed the budget */
     struct tc_slice some = tc_slice_of(wide.data, wide.len / 10);
     assert_int_equal(tc_unpack(ASSIGNMENT, some, NULL, &arena, &m, &errors), TORC_ELIMIT);
     assert_non_null(strstr(tc_validation_text(&errors), "needs more than 16777216 bytes of memory"));
@@ -302,7 +302,7 @@ static void test_hostile_sizes_stay_small(void **state)
     tc_arena_init(&arena, 0, budget);
     const ProtobufCMessageDescriptor *node = &envoy__config__core__v3__node__descriptor;
     assert_int_equal(tc_unpack(node, tc_buf_slice(&unknown), NULL, &arena, &m, &errors), TORC_ELIMIT);
-    unknown.len = 3 + 3 * 1024 * 1024; /* below the bound: stripped */
+    unknown.len = 3 + 3 * 1024 * 1024; /* 3 MiB of unknown fields, below the limit: stripped */
     assert_int_equal(tc_unpack(node, tc_buf_slice(&unknown), NULL, &arena, &m, &errors), 0);
     assert_true(arena.used < 1024);
 #ifdef __SANITIZE_THREAD__

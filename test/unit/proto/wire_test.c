@@ -1,4 +1,4 @@
-/* proto/wire: the outermost fields of a message, good and bad. */
+/* proto/wire: reading the outermost fields of a message, well-formed and malformed, and appending fields. */
 #include "support/cmocka.h"
 
 #include "proto/wire.h"
@@ -35,7 +35,7 @@ static void what_cannot_be_read(void **state)
         {"\x80", 1}, /* a tag that is cut off */
         {"\x0a\x05"
          "ab",
-         4},                                                  /* longer than the message */
+         4},                                                  /* a length past the end */
         {"\x0b\x0c", 2},                                      /* a group */
         {"\x0a", 1},                                          /* no length */
         {"\x10\x80", 2},                                      /* half a varint */

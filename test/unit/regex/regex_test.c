@@ -85,19 +85,19 @@ static void memory_grows_with_the_program(void **state)
     tc_regex_free(large);
 }
 
-/* The cost of reading a pattern, which for character classes is more than the program's size shows. */
+/* The cost of parsing a pattern: Unicode classes cost more than the program's size shows. */
 static void cost_of_reading(void **state)
 {
     (void)state;
     assert_int_equal(tc_regex_reading_cost(tc_slice_str("")), 0);
     assert_int_equal(tc_regex_reading_cost(tc_slice_str("abc")), 48);
     assert_true(tc_regex_reading_cost(tc_slice_str("(?:\\pL\\P{Han}){0}")) > 2 * 24576);
-    static const char long_one[8192]; /* costs more than twice what its half costs */
+    static const char long_one[8192]; /* a character costs more in a long pattern */
     assert_int_equal(tc_regex_reading_cost(tc_slice_of(long_one, 8192)), 8192 * 357);
     assert_int_equal(tc_regex_reading_cost(tc_slice_of(long_one, 4096)), 4096 * 186);
 }
 
-/* Returns the CPU time of one match that fails, in microseconds: the least of five. */
+/* Returns the CPU time of a match that fails, in microseconds: the least of five runs. */
 static double match_us(const struct tc_regex *r, struct tc_slice text)
 {
     double least = 1e9;
@@ -113,8 +113,8 @@ static double match_us(const struct tc_regex *r, struct tc_slice text)
     return least;
 }
 
-/* Counted patterns that match in many ways run as an automaton, too: a header of 50 KB takes less than 5 ms. Otherwise
- * it would take tens of milliseconds. */
+/* Counted patterns that match in many ways still run as an automaton: a text of 50 KB takes less than 5 ms. Without an
+ * automaton it takes tens of milliseconds. */
 static void ambiguous_patterns_are_fast(void **state)
 {
     (void)state;
@@ -140,7 +140,8 @@ static void ambiguous_patterns_are_fast(void **state)
     }
 }
 
-/* Patterns whose automata would have thousands of states, on a text that reaches many of them: memory is bounded. */
+/* Each pattern's full automaton would have thousands of states, and the text reaches many of them. A regex takes less
+ * than 64 kB nevertheless. */
 static void automata_are_small(void **state)
 {
     (void)state;
@@ -177,8 +178,8 @@ static void matching_does_not_backtrack(void **state)
     tc_regex_free(r);
 }
 
-/* The pattern is 60 times a pattern whose automaton exceeds any memory: RE2 takes 60,000 instructions for each byte. A
- * match that costs more than the steps that are left fails and leaves 0 steps. */
+/* The program of `large` has about 60,000 instructions, so each byte of text takes about 60,000 steps. A match that
+ * costs more steps than are left fails and leaves 0 steps. */
 static void matching_has_a_budget(void **state)
 {
     (void)state;
@@ -205,7 +206,7 @@ static void matching_has_a_budget(void **state)
     tc_buf_fini(&pattern);
 }
 
-/* Each match looks through the rest of the text for a "b" that does not occur: the budget ends after some matches. */
+/* Each match searches the rest of the text for a "b", which does not occur: the budget ends after some matches. */
 static void rewriting_has_a_budget(void **state)
 {
     (void)state;
@@ -232,7 +233,7 @@ static void rewriting_has_a_budget(void **state)
     tc_buf_clear(&out);
     tc_regex_replace_all(r, tc_slice_of(text, 100), tc_slice_str("x"), &steps, &out);
     assert_memory_equal(out.data, text, 100);
-    /* A value of ordinary length is replaced whole, whatever the pattern looks at. */
+    /* A value of ordinary length is replaced whole, even by this pattern. */
     steps = TC_REGEX_REPLACE_STEPS;
     tc_buf_clear(&out);
     tc_regex_replace_all(r, tc_slice_of(text, 1500), tc_slice_str("x"), &steps, &out);
@@ -266,7 +267,7 @@ static void all_matches_are_replaced(void **state)
     assert_replaced("x", "y", "", "");
     assert_replaced("", "e", "abc", "eaebece");
     assert_replaced("a*", "-", "baac", "-b-c-");
-    assert_replaced("", "-", "\xc3\xa9\xc3", "-\xc3\xa9-\xc3-"); /* by characters */
+    assert_replaced("", "-", "\xc3\xa9\xc3", "-\xc3\xa9-\xc3-"); /* an empty match does not split a character */
 }
 
 static void assert_cut(const char *pattern, const char *unit, size_t rewrite_len, size_t text_len, char expected)

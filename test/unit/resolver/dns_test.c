@@ -1,4 +1,5 @@
-/* When the DNS resolver looks up, on virtual time. A manual loop has no network: literals resolve, names fail. */
+/* The times at which the DNS resolver looks up, in virtual time. A manual loop has no network: literals resolve, names
+ * fail. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -11,8 +12,8 @@ struct fixture {
     struct tc_target target;
     struct tc_resolver *resolver;
     int found, failed;
-    bool refuse; /* as a policy that refuses the result */
-    char *text;  /* the address, or the error */
+    bool refuse; /* on_result refuses results, as a policy may */
+    char *text;  /* of the last result: the address, or the error */
 };
 
 static bool on_result(void *arg, struct tc_resolver_result *r)
@@ -67,7 +68,7 @@ static void ask(struct fixture *f)
     tc_loop_drain(f->loop);
 }
 
-/* 30 s lie between two look-ups, however many are asked for; without a request nothing is looked up. */
+/* At least 30 s lie between two look-ups, however many requests come. Without a request nothing is looked up. */
 static void test_minimum_interval(void **state)
 {
     (void)state;
@@ -96,7 +97,7 @@ static void test_minimum_interval(void **state)
     fini(&f);
 }
 
-/* Returns how long it takes until the next result. */
+/* Returns the time until the next result, in milliseconds, in steps of 10. */
 static uint64_t until_next(struct fixture *f)
 {
     int before = f->found + f->failed;
@@ -119,7 +120,8 @@ static void expect_backoff(struct fixture *f)
     }
 }
 
-/* A failure is tried again with backoff; a request does not shorten it, reset_backoff ends it. */
+/* A failed look-up is repeated with backoff. A request does not shorten the wait. reset_backoff looks up at once, and
+ * the next wait is the first one of the backoff again. */
 static void test_failure_backs_off(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Proxies by environment and option, and what a proxied target resolves to. */
+/* Which proxy the environment or the option gives a target, and what a proxied target resolves to. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -90,7 +90,7 @@ static bool known(void *arg, struct tc_slice scheme)
     return true;
 }
 
-/* Asserts which proxy a target has; wanted "": none. */
+/* Asserts which proxy a target has; "" is none. `option` may be NULL. */
 static void expect_proxy(const char *text, const char *option, const char *wanted)
 {
     struct tc_target t;
@@ -125,7 +125,7 @@ static void test_environment(void **state)
     expect_proxy("dns:///127.0.0.1:80", NULL, "");
     expect_proxy("ipv4:127.9.9.9:80", NULL, "");
     expect_proxy("ipv6:[::1]:80", NULL, "");
-    /* The option wins, and has no exemptions. */
+    /* The option overrides the environment, and has no exemptions. */
     expect_proxy("dns:///a.test:1", "http://mine:9", "mine:9");
     expect_proxy("dns:///127.0.0.1:80", "http://mine:9", "mine:9");
     expect_proxy("dns:///a.test:1", "", "");

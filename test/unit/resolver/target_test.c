@@ -1,4 +1,4 @@
-/* Target URIs, and which resolver takes them. */
+/* Parsing target URIs, the resolvers' default authorities and errors, resolvers of literals, and the registry. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -56,7 +56,7 @@ static void test_malformed(void **state)
     }
 }
 
-/* The error of a target of any length shows its beginning and the reason. */
+/* An error about a long target shows only the beginning of the target, and the reason. */
 static void test_long(void **state)
 {
     (void)state;
@@ -86,7 +86,7 @@ static void test_long(void **state)
     }
 }
 
-/* Returns the default authority of a target; NULL if its resolver refuses the target. */
+/* Returns the default authority of a target (tc_free), or NULL if its resolver refuses the target. */
 static char *authority_of(const char *text)
 {
     struct tc_target t;
@@ -126,7 +126,7 @@ static void test_bad_ports_are_named(void **state)
     expect_refused("127.0.0.1:99999", "the port \"99999\" is not");
     expect_refused("foo:70000", "the port \"70000\" is not");
     expect_refused("[::1]:x", "the port \"x\" is not");
-    /* Targets that are neither host:port nor of a known scheme: the error says both. */
+    /* The error says that the target is neither host:port nor of a known scheme. */
     expect_refused("foo:abc", "neither host:port nor of a known scheme (");
     expect_refused("http://x", "neither host:port nor of a known scheme (");
     expect_refused(":80", "neither host:port nor of a known scheme (");
@@ -187,10 +187,10 @@ static void test_authorities(void **state)
     }
 }
 
-/* The report of a resolver of literals. */
+/* Set by on_result. */
 struct seen {
-    size_t results, n;
-    char *first;
+    size_t results, n; /* n: the endpoints of the last result */
+    char *first;       /* the address of its first endpoint */
 };
 
 static bool on_result(void *arg, struct tc_resolver_result *r)

@@ -35,7 +35,7 @@ static void an_id_tells_rings_apart(void **state)
     assert_false(same(id, id_of(other, 3, 100, 200, 300)));
     struct tc_ring_item heavier[] = {items[0], {items[1].key, 4}, items[2]};
     assert_false(same(id, id_of(heavier, 3, 100, 200, 300)));
-    /* The same bytes in keys of other lengths give another ring. */
+    /* The same bytes, divided into keys in another way, give another ring. */
     struct tc_ring_item cut[] = {{{"ab", 2}, 1}, {{"b", 1}, 3}, items[2]};
     assert_false(same(id, id_of(cut, 3, 100, 200, 300)));
 }
@@ -48,7 +48,7 @@ static void a_ring_lives_while_it_is_held(void **state)
     struct tc_ring *r = tc_ring_cache_add(&id, tc_ring_new(items, 3, 100, 200, 300));
     struct tc_ring *again = tc_ring_cache_find(&id);
     assert_ptr_equal(r, again);
-    /* Two threads built the ring at the same time: the first one stays. */
+    /* As if two threads built the ring at the same time: the first one stays. */
     struct tc_ring *late = tc_ring_cache_add(&id, tc_ring_new(items, 3, 100, 200, 300));
     assert_ptr_equal(r, late);
     tc_ring_unref(r);

@@ -1,4 +1,4 @@
-/* The hashes of entries against XXH64 of each entry's text. */
+/* Compares the hashes of entries with XXH64 of each entry's text. */
 #include <stdio.h>
 
 #include "support/cmocka.h"

@@ -1,5 +1,5 @@
-/* The table of Maglev against Envoy's published tables, tables of an independent construction, and what a control plane
- * may ask for. */
+/* The table of Maglev: compared with Envoy's published tables and with tables of independent constructions; the sizes
+ * that are valid; keys and weights that could make a build slow; walks; ids in the cache. */
 #include "ring/maglev.h"
 
 #include <endian.h>
@@ -40,7 +40,7 @@ static void drop(struct hosts *h)
     h->n = 0;
 }
 
-/* Without locality weights: a host's weight over the sum. */
+/* Divides each host's weight by the sum, as Envoy does without locality weights. */
 static void normalise(struct hosts *h)
 {
     double sum = 0;
@@ -50,7 +50,8 @@ static void normalise(struct hosts *h)
         h->weights[i] = h->weights[i] * 1.0 / sum;
 }
 
-/* Hosts from `first` on are one locality, with a weight of that part of the sum of the localities' weights. */
+/* Makes a locality of the hosts from `first` on: scales their weights so that they add up to weight / sum. `sum` is the
+ * sum of the localities' weights. */
 static void locality(struct hosts *h, size_t first, double weight, double sum)
 {
     double of_hosts = 0, share = weight / sum;
@@ -60,7 +61,7 @@ static void locality(struct hosts *h, size_t first, double weight, double sum)
         h->weights[i] = h->weights[i] * share / of_hosts;
 }
 
-/* The CRC-32 of the items of all slots, as "2,4,0". */
+/* Returns the CRC-32 of the items of all slots, written as "2,4,0". */
 static uint32_t crc_of(const struct tc_ring *r)
 {
     struct tc_buf text = {0};
@@ -228,7 +229,8 @@ static int by_key(const void *pa, const void *pb)
     return c ? c : (a > b) - (a < b);
 }
 
-/* The construction in its plainest form: each host, in the order of keys, looks at its slots one by one. */
+/* Fills `table` by the construction in its plainest form: each host, in the order of keys, looks at its slots one by
+ * one. */
 static void table_make(const struct hosts *h, uint32_t size, uint32_t *table)
 {
     static const struct tc_ring_item *order[HOSTS];
@@ -258,9 +260,9 @@ static void table_make(const struct hosts *h, uint32_t size, uint32_t *table)
         }
 }
 
-/* Numbers of hosts around 32, from which on the paths of hosts are advanced together, and around 256, the most paths
- * that are advanced together; more hosts than a table has slots; keys that begin alike, short keys, and keys that
- * several hosts have. */
+/* The numbers of hosts lie around 32, from which on paths are advanced together, and around 256, the most paths that
+ * are advanced together. Some tables have fewer slots than hosts. The keys begin alike or are short. In half of the
+ * cases there are only 300 of them, so several hosts have the same key. */
 static void tables_of_the_plain_construction(void **state)
 {
     TC_CASE(MG19);
@@ -374,7 +376,7 @@ static void no_host_and_one(void **state)
     drop(&h);
 }
 
-/* The product that stands for a division, where it is most likely to be one off. */
+/* tc_ring_find computes hash % size by a multiplication. An error of one would show next to multiples of the size. */
 static void slots_of_hashes(void **state)
 {
     (void)state;
@@ -396,8 +398,8 @@ static void slots_of_hashes(void **state)
     }
 }
 
-/* One key for all: each endpoint has its share, in the order of the list. The time limit of the test bounds the
- * build. */
+/* All items have one key: each has its share, the first ones in the list one slot more. The time limit of the test
+ * bounds the build. */
 static void equal_keys(void **state)
 {
     TC_CASE(PD07);
@@ -417,7 +419,7 @@ static void equal_keys(void **state)
     tc_free(weights);
 }
 
-/* Returns the number that an odd number has to be multiplied by to give 1, modulo 2^64. */
+/* Returns the inverse of an odd number modulo 2^64. */
 static uint64_t inverse_of(uint64_t x)
 {
     uint64_t y = x;
@@ -434,8 +436,8 @@ static uint64_t undo_shift(uint64_t x, int bits)
     return y;
 }
 
-/* Returns the key of eight bytes, read as a little-endian number, whose XXH64 with seed 1 is this: each step of XXH64
- * undone. */
+/* Returns the key of eight bytes whose XXH64 with seed 1 is `hash`, as a little-endian number: undoes each step of
+ * XXH64. */
 static uint64_t key_with_hash(uint64_t hash)
 {
     uint64_t x = undo_shift(hash, 32) * inverse_of(XXH_PRIME64_3);
@@ -446,8 +448,8 @@ static uint64_t key_with_hash(uint64_t hash)
     return (x >> 31 | x << 33) * inverse_of(XXH_PRIME64_2);
 }
 
-/* Returns the CPU time of a build with N keys, which are chosen so that all have the step 1, or not chosen. Asserts
- * that each item has its share. */
+/* Returns the CPU time of a build with N keys. If `chosen`, all keys have the step 1. Asserts that each item has its
+ * share. */
 static clock_t build_time(bool chosen)
 {
     enum { N = 5000, SIZE = 1000003 };
@@ -477,8 +479,8 @@ static clock_t build_time(bool chosen)
     return took;
 }
 
-/* Keys that were chosen so that each item passes all slots of the others would make a plain build take 5,000 times a
- * million steps instead of 8 million. The build may take 30 times the CPU time of a build with other keys. */
+/* With the chosen keys each item passes the slots of the others: a plain build would take up to 5,000 million steps.
+ * The build may take 30 times the CPU time of a build with other keys. */
 static void chosen_keys(void **state)
 {
     (void)state;
@@ -487,7 +489,8 @@ static void chosen_keys(void **state)
         fail_msg("%ld instead of %ld ticks", (long)chosen, (long)usual);
 }
 
-/* The most uneven weights: the heap must skip the rounds in which nobody but the heaviest claims. */
+/* The most uneven weights: after round 1 only the heaviest item claims, and the heap must not look at the others in
+ * each round. */
 static void extreme_weights(void **state)
 {
     (void)state;
@@ -532,14 +535,14 @@ static void the_walk_reaches_all(void **state)
             assert_true(seen[i]);
     }
     tc_ring_unref(r);
-    r = tc_maglev_new(h.items, h.weights, h.n, 7); /* 1,017 items without a slot: none of them comes */
+    r = tc_maglev_new(h.items, h.weights, h.n, 7); /* the walk skips the 1,017 items without a slot */
     for (uint32_t k = 0; k < tc_ring_walk_steps(r); k++)
         assert_true(tc_ring_count_of(r, tc_ring_walk(r, 6, k)) > 0);
     tc_ring_unref(r);
     drop(&h);
 }
 
-/* A table is not found instead of a ring, or instead of a table with other weights or of another size. */
+/* A table has another id than a ring, than a table with other weights, and than a table of another size. */
 static void identities(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* 100,000 rings against a naive construction, entry by entry. Random sets are built and then changed step by step: keys
- * of all lengths, equal keys, weights, sizes, caps. */
+/* Compares 100,000 rings with a naive construction, entry by entry: a ring of a random set is built, and then updated
+ * in four steps. Keys (up to 199 bytes, some equal), weights, sizes and caps are random. Also tests the sort alone. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,7 +111,7 @@ static void set_key(struct set *s, struct tc_rng *rng, uint64_t range)
     s->from[s->n++] = TC_RING_ADDED;
 }
 
-/* Removes some items, adds some, changes weights, and now and then the order. */
+/* Makes `b` of `a`: removes some items, adds some, changes some weights, and now and then rotates the order. */
 static void change(struct set *b, const struct set *a, struct tc_rng *rng, uint64_t range)
 {
     size_t turn = tc_rng_below(rng, 4) == 0 ? tc_rng_below(rng, a->n) : 0;
@@ -177,7 +177,7 @@ static void rings_match_the_model(void **state)
     }
 }
 
-/* Adds all hashes: up to three items at a time, each of which has up to seven hashes. */
+/* Adds n hashes to the sort, those of up to three items at a time. No item has more than seven hashes. */
 static void sort_add_all(struct tc_ring_sort *sort, const uint64_t *hash, const uint32_t *item, size_t n)
 {
     for (size_t i = 0; i < n;) {
@@ -206,7 +206,7 @@ static uint64_t shaped(unsigned shape, size_t i, size_t n, struct tc_rng *rng)
         return h >> 40;
     case 3: /* uniform for a while */
         return i < n / 2 ? h : h >> 8;
-    default: /* uniform, with neighbours that differ in the last bits or not at all */
+    default: /* uniform, but some differ from others in the last bits only, or not at all */
         return h % 7 ? h : (h >> 51 << 51) + (h & 3);
     }
 }

@@ -15,7 +15,7 @@ struct entry {
     uint32_t item;
 };
 
-/* Items 127.0.0.1:first, first+1, ...; weights may be NULL. */
+/* Builds a ring with the keys 127.0.0.1:first, 127.0.0.1:first+1, ... `weights` may be NULL: all are 1. */
 static struct tc_ring *ports_ring(unsigned first, size_t n, const uint64_t *weights, uint64_t min, uint64_t max)
 {
     struct tc_ring_item *items = tc_calloc(n, sizeof(*items));

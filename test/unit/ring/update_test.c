@@ -1,4 +1,4 @@
-/* Updated rings against rings built from nothing; rings so large that their index is sparse. */
+/* Compares updated rings with rings built from nothing. Searches a ring so large that its index is sparse. */
 #include <stdio.h>
 
 #include "support/cmocka.h"
@@ -157,7 +157,7 @@ static void take_away(struct many *m, size_t n)
         drop(m, tc_rng_below(&m->rng, m->n));
 }
 
-/* Remembers the present items, which the next step changes. */
+/* Remembers the present items; changes until the next step() are relative to them. */
 static void begin(struct many *m)
 {
     memcpy(m->before, m->items, m->n * sizeof(*m->items));
@@ -202,10 +202,10 @@ static void thousands_of_entries_come_and_go(void **state)
             add(&m, 1 + round % 3);
         else if (round % 4 == 1)
             take_away(&m, 1 + round % 3);
-        else if (round % 4 == 2) { /* to another place */
+        else if (round % 4 == 2) { /* one item goes to another place */
             drop(&m, at);
             insert(&m, tc_rng_below(&m.rng, m.n + 1), item, from);
-        } else { /* at once, at both ends */
+        } else { /* one item is added, and one at each end removed */
             drop(&m, 0);
             add(&m, 1);
             drop(&m, m.n - 1);
@@ -241,7 +241,7 @@ static void weights_bounds_and_ties_change(void **state)
         m.items[tc_rng_below(&m.rng, m.n)].weight = 1 + k * k;
         step(&m);
     }
-    m.max = 40000; /* no longer at its maximum: more than 21,000 entries, by the weights */
+    m.max = 40000; /* the maximum no longer decides the size */
     step(&m);
     assert_true(m.ring->size > 20000);
     m.max = 20000;
@@ -257,7 +257,7 @@ static void weights_bounds_and_ties_change(void **state)
     step(&m);
     drop(&m, 200);
     step(&m);
-    take_away(&m, 900); /* too many: built from nothing */
+    take_away(&m, 900); /* more than a quarter of the entries changes: the ring is built from nothing */
     step(&m);
     assert_false(m.ring->ties);
     /* All items are removed, then others added. */

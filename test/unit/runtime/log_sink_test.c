@@ -15,7 +15,7 @@
 struct lines {
     int n, released, after_release;
     char last[64];
-    bool logs; /* writes a line itself */
+    bool logs; /* on_line writes a line itself */
 };
 
 static void on_line(enum torc_log_level level, const char *module, const char *message, void *arg)
@@ -91,7 +91,7 @@ static void each_line_has_one_sink(void **state)
     assert_int_equal(torc_log_set_levels("warn"), 0);
     say_in(none, "without");
     assert_string_equal(process.last, "2 io without");
-    say("outside"); /* of any turn */
+    say("outside"); /* not in a turn */
     assert_string_equal(process.last, "2 io outside");
     assert_int_equal(a.n, 1);
     assert_int_equal(b.n, 1);
@@ -117,7 +117,7 @@ static void levels_are_the_sinks_or_the_process(void **state)
     assert_string_equal(follows.last, "2 io follows");
     assert_int_equal(torc_runtime_free(rf), 0);
     assert_int_equal(torc_runtime_free(ro), 0);
-    assert_false(tc_log_enabled(TC_LOG_XDS, TORC_LOG_TRACE)); /* nobody wants it any longer */
+    assert_false(tc_log_enabled(TC_LOG_XDS, TORC_LOG_TRACE)); /* the sink that asked for TRACE is gone */
     assert_int_equal(process.n, 0);
 }
 
@@ -213,7 +213,7 @@ static void what_is_malformed_is_refused(void **state)
     refused(&more.known, TORC_EUNSUPPORTED, "log_sink: fields are set");
     struct torc_xds_domain *domain = torc_xds_domain_new(NULL);
     struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .xds_domain = domain, .log_sink = &s};
-    assert_null(torc_runtime_new(&o, NULL)); /* the hold of the domain is given back */
+    assert_null(torc_runtime_new(&o, NULL)); /* gives back its hold on the domain */
     assert_int_equal(torc_xds_domain_free(domain), 0);
     assert_int_equal(l.released, 0);
     /* An older program's struct, without levels. */
@@ -282,8 +282,8 @@ static void a_child_has_the_process_sink(void **state)
 
 enum { ROUNDS = 200, THREADS = 4 };
 
-/* Counts without atomics: a runtime makes one call of its sink at a time, the last one before torc_runtime_free
- * returns. */
+/* Counts without atomics: a runtime makes one call of its sink at a time, and none after torc_runtime_free has
+ * returned. */
 static void count_line(enum torc_log_level level, const char *module, const char *message, void *arg)
 {
     (void)level;
@@ -323,7 +323,7 @@ static void runtimes_come_and_go(void **state)
     assert_int_equal(process.n, 0);
 }
 
-/* A name or a text that a peer chose must not end a line, or speak to a terminal. */
+/* A name or a text that a peer chose must not end a line, or send control characters to a terminal. */
 static void a_line_has_no_control_characters(void **state)
 {
     (void)state;

@@ -114,8 +114,8 @@ static void *hang_when_cancelled(void *arg)
     return NULL;
 }
 
-/* Two threads wait for RPCs: one drives the loop, the other sleeps. A cancel takes effect behind the RPC, for a thread
- * that ended inside of it would keep the loop or the lock. */
+/* Two threads wait for RPCs: one drives the loop, the other sleeps. pthread_cancel ends a thread only after its RPC: a
+ * thread that ended inside Torc would keep the loop or the lock. */
 static void test_a_cancelled_thread_leaves_first(void **state)
 {
     (void)state;
@@ -180,7 +180,7 @@ static void on_hanging(const torc_result *result, void *arg)
     h->done++;
 }
 
-/* A timer of TIMER_MS, set by the thread that drives. */
+/* The timeout of RPCs, for which the thread that drives sets a timer. */
 enum { TIMER_MS = 2000 };
 
 static void start_hanging(void *arg)
@@ -197,8 +197,8 @@ static void *call_once(void *arg)
     return NULL;
 }
 
-/* The application waits for the descriptor with the timeout that it was told; a blocking call of another thread drives
- * the loop meanwhile, sets an earlier timer, and leaves. */
+/* The application waits for the descriptor with the timeout that it was told. Meanwhile a blocking call of another
+ * thread drives the loop, sets an earlier timer, and leaves: the descriptor becomes readable. */
 static void test_a_blocking_call_leaves_work_to_the_epoll(void **state)
 {
     (void)state;
@@ -310,7 +310,7 @@ static void test_free_ends_calls(void **state)
 
 /* --- the state of a channel, by threads that wait for it --- */
 
-/* A wait with no time still looks at the state. */
+/* A wait of 0 ms still looks at the state. */
 static void test_waits_of_no_time_look(void **state)
 {
     (void)state;
@@ -332,7 +332,7 @@ static void test_waits_of_no_time_look(void **state)
     }
 }
 
-/* A callback may look, too, and may not wait. */
+/* A callback may look at the state by a wait of 0 ms. A longer wait is refused. */
 static void look(void *arg)
 {
     torc_channel *ch = arg;
@@ -390,7 +390,7 @@ static void test_the_default_runtime_stays(void **state)
         assert_ptr_equal(torc_runtime_default(), rt);
         assert_int_equal(torc_runtime_post(rt, free_inside, &inside), 0);
         torc_channel *ch = torc_channel_new(NULL, kit_backends_target(kit_backends_one), NULL, NULL);
-        assert_true(unary_ok(ch)); /* behind the post */
+        assert_true(unary_ok(ch)); /* runs after the posted function */
         assert_int_equal(inside, TORC_EDEADLK);
         assert_int_equal(torc_runtime_default_free(), 0);
         assert_int_equal(torc_runtime_default_free(), 0); /* there is none */
@@ -508,7 +508,7 @@ static void *receive(void *arg)
     return NULL;
 }
 
-/* Only the reader drives, so it is inside Torc when the server has the call. */
+/* Only the reader drives, so the reader is inside torc_stream_receive once the server has the call. */
 static void test_call_freed_under_a_reader(void **state)
 {
     (void)state;
@@ -574,7 +574,7 @@ static void *resetting_peer(void *arg)
         int s = accept(fd, NULL, NULL);
         if (s < 0)
             break;
-        /* An empty SETTINGS frame makes the client's connection ready, then the reset. */
+        /* Sends an empty SETTINGS frame, which makes the client's connection ready, and then resets. */
         static const unsigned char settings[9] = {0, 0, 0, 4, 0, 0, 0, 0, 0};
         if (send(s, settings, sizeof(settings), MSG_NOSIGNAL) < 0)
             i = 20;
@@ -585,7 +585,7 @@ static void *resetting_peer(void *arg)
     return NULL;
 }
 
-/* A peer that resets the connection during a write must not end the program by SIGPIPE. */
+/* A peer that resets the connection while the client writes must not end the program by SIGPIPE. */
 static void test_sigpipe(void **state)
 {
     (void)state;

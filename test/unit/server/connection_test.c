@@ -156,7 +156,7 @@ static void silent_in_tls(void **state)
     init(&f, &opts);
     struct guest g = knock(&f, "10.0.0.1:1");
     expect_gone_after(&f, &g, HANDSHAKE_MS);
-    /* A client that takes its time for TLS has less of it for the preface. */
+    /* The timeout is for TLS and preface together: a client that is slow in TLS has less time for the preface. */
     struct kit_tls_pair pair = {.loop = f.loop, .pipe = fake_pipe_new(f.loop)};
     struct tc_tls_opts client = kit_tls_pair_client_opts();
     tc_server_accept(f.server, fake_pipe_end(pair.pipe, 1));
@@ -220,7 +220,7 @@ static void silent_within_headers(void **state)
     init(&f, &opts);
     struct guest g = enter(&f, "10.0.0.1:1");
     fake_h2_hpack(&block, REQUEST);
-    fake_h2_frame(g.peer, FAKE_H2_HEADERS, 0, 1, block.data, block.len); /* without END_HEADERS */
+    fake_h2_frame(g.peer, FAKE_H2_HEADERS, 0, 1, block.data, block.len);
     tc_loop_drain(f.loop);
     expect_gone_after(&f, &g, IDLE_MS + HANDSHAKE_MS);
     tc_buf_fini(&block);
@@ -276,8 +276,8 @@ static void guarded_servers_ping(void **state)
 
 /* --- a full table --- */
 
-/* A connection in its handshake goes first, then one without a call, and among equals the one that is quiet for longer.
- */
+/* A connection in its handshake is closed first, then a connection without a call; among equals the connection that is
+ * quiet the longest. */
 static void the_least_used_gives_way(void **state)
 {
     struct tc_server_opts opts = options();
@@ -317,8 +317,8 @@ static void the_least_used_gives_way(void **state)
     fini(&f);
 }
 
-/* With calls_give_way, a connection whose call was sent no message for 5 s closes first; among the others, the
- * connection that was sent most messages. */
+/* With calls_give_way, a connection whose call had no message for 5 s is closed first; then the connection whose client
+ * has taken the most messages. */
 static void calls_give_way_where_they_may(void **state)
 {
     struct tc_server_opts opts = options();
@@ -399,7 +399,8 @@ static void addresses_share(void **state)
     }
 }
 
-/* If all connections of an address have calls, a new one from it is closed. */
+/* If all connections of an address have calls, a new one from the address is closed, although another address has an
+ * unused connection. */
 static void an_address_displaces_none_with_fewer(void **state)
 {
     struct tc_server_opts opts = options();
@@ -490,16 +491,16 @@ static void owe(struct tc_server_call *call, size_t bytes)
     tc_free(message);
 }
 
-/* Two clients of one address hold much, in calls that have waited for less than 5 s. When the call of a third client,
- * the victim, exceeds the limit, one call is reset: of the address that holds the most its connection that holds the
- * most, and of that connection the call that holds the most. */
+/* Two clients of one address hold much, in calls that have waited for less than 5 s. Then the call of a third client,
+ * the victim, exceeds the limit. That call is not the one that is reset: of the address that holds the most, it is the
+ * connection that holds the most, and of its calls the call that holds the most. */
 static void who_holds_the_most_gives_up(void **state)
 {
     static const struct {
-        const char *victim;         /* 10.0.0.1: the address of the two that hold much */
+        const char *victim;         /* its address; 10.0.0.1 is that of the two that hold much */
         size_t victim_bytes;        /* what the victim's call holds before it sends */
         size_t first[2], second[2]; /* what the two calls of two connections hold */
-        uint32_t stream;            /* that is reset, of the second connection */
+        uint32_t stream;            /* the stream of the second connection that is reset */
     } rows[] = {
         {"10.0.0.2:1", 0, {200000, 0}, {300000, 400000}, 3},
         {"10.0.0.2:1", 0, {200000, 0}, {400000, 300000}, 1},

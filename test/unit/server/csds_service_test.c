@@ -110,7 +110,7 @@ static void answers_are_shared(void **state)
     fetch(f, 1, 1, false);
     tc_loop_drain(f->loop);
     assert_int_equal(f->begun, 1);
-    fetch(f, 2, 1, false); /* comes later than the snapshot: does not get its answer */
+    fetch(f, 2, 1, false); /* comes after the answer was begun: gets the next one */
     tc_loop_drain(f->loop);
     assert_int_equal(f->begun, 1);
     made(f, 'a', 100, 0);
@@ -142,7 +142,7 @@ static void kinds_take_turns(void **state)
     assert_int_equal(f->begun, 3);
 }
 
-/* The maker rests for 20 times as long as the last answer took. */
+/* The maker rests for 20 times as long as the last answer took, at most 1 s. */
 static void the_maker_rests(void **state)
 {
     struct fixture *f = *state;
@@ -158,7 +158,7 @@ static void the_maker_rests(void **state)
     made(f, 'b', 100, 10 * TC_NS_PER_S);
     fetch(f, 0, 5, false);
     tc_loop_drain(f->loop);
-    tc_loop_advance(f->loop, 1000); /* the rest is bounded, even after an answer that took very long */
+    tc_loop_advance(f->loop, 1000); /* not 200 s */
     assert_int_equal(f->begun, 3);
 }
 
@@ -178,7 +178,7 @@ static void what_nobody_takes_is_bounded(void **state)
     assert_int_equal(f->begun, 2);
     tc_loop_advance(f->loop, 4999);
     assert_int_equal(f->begun, 2);
-    /* The oldest answer was not taken for 5 s and is reset. The requests that wait share the next answer. */
+    /* The oldest answer was not taken for 5 s: its call is reset. The requests that wait share the next answer. */
     tc_loop_advance(f->loop, 1);
     assert_non_null(fake_h2_expect(f->peers[0], FAKE_H2_RST_STREAM, 1));
     assert_int_equal(f->begun, 3);
@@ -190,7 +190,7 @@ static void what_nobody_takes_is_bounded(void **state)
     tc_loop_drain(f->loop);
     assert_non_null(fake_h2_expect(f->peers[1], FAKE_H2_RST_STREAM, 1));
     made(f, 'd', 100000, 0);
-    /* Two clients share an answer, which makes room as soon as both have taken it. */
+    /* Two clients share an answer, which is freed as soon as both have taken it. */
     fetch(f, 1, 3, false);
     tc_loop_drain(f->loop);
     for (size_t i = 2; i < 4; i++) {
@@ -223,8 +223,8 @@ static void an_answer_that_is_too_large(void **state)
     expect_mark(f, 0, 3, 'a');
 }
 
-/* The service begins an answer if the last one of its kind would fit; here there was none. An answer that comes out too
- * large to fit beside the answers that nobody takes is made again when there is room. */
+/* The service begins an answer if the last answer of its kind would fit. Here there was no answer of its kind, and the
+ * new one comes out too large for the room that is left: it is made again when there is more room. */
 static void an_answer_that_has_grown(void **state)
 {
     struct fixture *f = *state;

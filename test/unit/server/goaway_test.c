@@ -1,4 +1,4 @@
-/* How the server ends connections: clients that reset or ping too much, the drain, the age limit. A scripted client, on
+/* How the server ends connections: clients that reset or ping too much, the drain, the age limit. A scripted client, in
  * virtual time. */
 #include "support/case.h"
 #include "support/cmocka.h"
@@ -137,7 +137,7 @@ static void rapid_reset_by_option(void **state)
     }
     tc_server_counts(f.k.server, &counts);
     assert_int_equal(counts.open_connections, 0);
-    assert_int_equal(f.ends, 21); /* twice the rate at once, and the one that was too many */
+    assert_int_equal(f.ends, 21); /* twice max_cancels at once, and the cancel that was too many */
     fini(&f);
 }
 
@@ -315,8 +315,8 @@ static void drain_without_an_age(void **state)
     fini(&f);
 }
 
-/* The last GOAWAY waits for a client that does not read. What comes meanwhile is not served: the GOAWAY does not name
- * it, so that the client may send it again elsewhere. */
+/* The last GOAWAY waits for a client that does not read. A request that comes meanwhile is not served: the GOAWAY does
+ * not name its stream, so the client may send it again elsewhere. */
 static void requests_before_a_late_goaway(void **state)
 {
     TC_CASE(SV32);
@@ -408,7 +408,7 @@ static void max_age_of_an_idle_connection(void **state)
     fini(&f);
 }
 
-/* A client breaks the rules and does not read the GOAWAY: its RPCs do not wait for their deadlines. */
+/* A client breaks the rules and does not read the GOAWAY: its RPCs end after 5 s. */
 static void last_goaway_is_not_read(void **state)
 {
     (void)state;
@@ -426,8 +426,8 @@ static void last_goaway_is_not_read(void **state)
     fini(&f);
 }
 
-/* A connection is too old, has no RPC or one that ends later, and its client reads nothing: the connection ends all the
- * same. */
+/* A connection has reached its age and has no RPC, or an RPC that ends later. Its client reads nothing: the connection
+ * ends nevertheless. */
 static void last_goaway_of_a_quiet_connection(void **state)
 {
     (void)state;

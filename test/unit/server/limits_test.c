@@ -148,7 +148,7 @@ static void time_of_a_method(void **state)
     timed_init(&t, TIMED);
     tc_server_call_send(t.call, tc_slice_str("on its way"));
     timed_expect(&t, 100, TOO_LONG, NO_ERROR);
-    /* A part of the message is out. */
+    /* A part of the message has left, so no trailers may follow. */
     timed_init(&t, TIMED);
     tc_server_call_send(t.call, tc_slice_of(large, sizeof(large)));
     timed_expect(&t, 100, NULL, CANCEL);
@@ -156,14 +156,14 @@ static void time_of_a_method(void **state)
     tc_server_call_send(t.call, tc_slice_of(large, sizeof(large)));
     tc_server_call_finish(t.call, TORC_STATUS_OK, NULL, NULL);
     timed_expect(&t, 100, NULL, CANCEL);
-    /* The client's own deadline is earlier: it no longer listens. */
+    /* The client's own deadline is earlier: the client no longer waits for a status. */
     timed_init(&t, TIMED "grpc-timeout: 99m\n");
     timed_expect(&t, 99, NULL, CANCEL);
 }
 
 /* --- HTTP/2 --- */
 
-/* Returns the next RST_STREAM or GOAWAY that has come, NULL: none. */
+/* Returns the next RST_STREAM or GOAWAY that has come, or NULL. */
 static const struct fake_h2_frame *next_end(struct timed *t)
 {
     const struct fake_h2_frame *frame;
@@ -204,7 +204,7 @@ static void numbers_of_streams(void **state)
     tc_loop_drain(t.k.loop);
     assert_ptr_not_equal(t.call, first);
     struct tc_server_call *second = t.call;
-    fake_h2_headers(t.k.peer, 5, TIMED, false); /* lower than the last: nobody is called */
+    fake_h2_headers(t.k.peer, 5, TIMED, false); /* lower than the last: no handler is called */
     assert_null(next_end(&t));
     assert_ptr_equal(t.call, second);
     fake_h2_headers(t.k.peer, 8, TIMED, false); /* even */

@@ -212,7 +212,7 @@ static void encodings(void **state)
     expect(REQUEST, tc_slice_of("\1\0\0\0\1x", 6), "grpc-status: 13\n", -1, 1);
     expect(REQUEST "grpc-encoding: identity\n", tc_slice_of("\1\0\0\0\1x", 6), "grpc-status: 13\n", -1, 1);
     expect(REQUEST, tc_slice_of("\2\0\0\0\1x", 6), "grpc-status: 13\n", -1, 1);
-    /* "x" as gzip, its checksum spoilt in one bit. */
+    /* "x" as gzip: first with one wrong bit in its checksum, then as it should be. */
     expect(REQUEST "grpc-encoding: gzip\n",
            tc_slice_of("\1\0\0\0\x15\x1f\x8b\x08\0\0\0\0\0\0\3\xab\0\0\x82\x16\xdc\x8c\1\0\0\0", 26),
            "grpc-status: 13\n", -1, 1);
@@ -252,7 +252,7 @@ static void sizes_of_messages(void **state)
     TC_CASE(SV14);
     (void)state;
     expect(REQUEST, tc_slice_of("\0\0\x40\0\1", 5), "grpc-status: 8\n", -1, 1);
-    /* 8 MiB of zeros are 8 KiB of gzip. */
+    /* 8 MiB of zeros are about 8 KiB of gzip. */
     char *zeros = tc_calloc(1, 8 << 20);
     struct tc_rstr *packed = tc_h2_gzip(tc_slice_of(zeros, 8 << 20));
     struct tc_buf message = {0};
@@ -294,7 +294,7 @@ static void trailers_before_the_client_ends(void **state)
     fini(&f);
 }
 
-/* A server that ends at once sends a status to each open call, and leaves a status that a call has already. */
+/* With status_at_end, tc_server_end sends its status to each open call, except to calls that have a status already. */
 static void ends_are_told(void **state)
 {
     (void)state;

@@ -446,7 +446,7 @@ static void too_many_streams(void **state)
     assert_non_null(frame);
     assert_int_equal(frame->payload[7], 1);
     fini(&f);
-    /* A client that has not acknowledged the limit may not know it. */
+    /* A client that has not acknowledged the limit may not know it: the stream is refused, the connection stays. */
     init(&f, &opts, 0);
     reconnect(&f);
     fake_h2_bytes(f.k.peer, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24);
@@ -497,7 +497,8 @@ static void client_takes_few_headers(void **state)
     }
 }
 
-/* Each request may open its windows; updates without a request soon end the connection. */
+/* Each request gives credit for window updates. Updates beyond the credit and the allowance for glitches end the
+ * connection. */
 static void windows_of_requests(void **state)
 {
     (void)state;

@@ -18,7 +18,7 @@ struct rpc {
     struct tc_server_call *call;
     unsigned messages;
     bool ended;
-    int code; /* that it ended with */
+    int code; /* of the status that on_end had */
 };
 
 struct guest {
@@ -125,7 +125,7 @@ static void ask(struct fixture *f, size_t guest, unsigned stream, const char *fi
     fake_h2_headers(f->guests[guest].peer, 2 * stream + 1, text, false);
 }
 
-/* Each guest but the last begins two RPCs with messages that inflate to 1 MiB. */
+/* Each guest but the last begins two RPCs of three messages, each of which inflates to 1 MiB. */
 static void ask_with_bombs(struct fixture *f)
 {
     for (size_t i = 0; i < GUESTS; i++) {
@@ -156,9 +156,9 @@ static unsigned inflated(const struct fixture *f, unsigned *least, unsigned *mos
     return all;
 }
 
-/* A turn inflates a ration for all connections together. Connections get equal shares, and so do the streams of a
- * connection; the first of them may be ahead by what it got before anybody waited. A client whose message is not
- * compressed waits for nobody. */
+/* A turn inflates one ration for all connections together. Connections get equal shares, and so do the streams of a
+ * connection, but the first stream may be ahead by what it got before any stream waited. A client whose message is not
+ * compressed does not wait. */
 static void connections_share_a_turn(void **state)
 {
     struct fixture f;
@@ -267,10 +267,10 @@ static void replies_are_compressed_in_turns(void **state)
 {
     (void)state;
     compressed_in_turns(SIZE_MAX);
-    compressed_in_turns(BYTES); /* which a message that does not compress might exceed */
+    compressed_in_turns(BYTES); /* a limit that the reply might exceed if it did not compress */
 }
 
-/* A reply that becomes too large ends its RPC. */
+/* A reply above the limit, compressed or plain, ends its RPC with RESOURCE_EXHAUSTED. */
 static void replies_that_become_too_large(void **state)
 {
     struct fixture f;
@@ -291,8 +291,8 @@ static void replies_that_become_too_large(void **state)
     fini(&f);
 }
 
-/* A reply is compressed when its client may take it. From then on its compressed bytes count as queued beside the reply
- * itself, until they have left. */
+/* A reply is compressed once its client's windows are open. From then on its compressed bytes count as queued beside
+ * the reply itself, until they have left. */
 static void who_takes_nothing_costs_nothing(void **state)
 {
     struct fixture f;

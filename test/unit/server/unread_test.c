@@ -1,5 +1,5 @@
-/* Bytes of requests that came and nobody reads: who pays beyond the limits, and windows near them. Scripted clients, on
- * virtual time. */
+/* Bytes of requests that have come and are not read: which calls end beyond max_unread_bytes, and how windows shrink
+ * near it. Scripted clients, in virtual time. */
 #include "server/call.h"
 #include "server/server.h"
 #include "support/cmocka.h"
@@ -115,7 +115,7 @@ static void send_pieces(struct fixture *f, struct guest *g, uint32_t n, bool una
     }
 }
 
-/* Returns how many streams of the client ended with RESOURCE_EXHAUSTED. */
+/* Returns how many streams of the client ended with RESOURCE_EXHAUSTED since the last call. */
 static unsigned exhausted(struct guest *g)
 {
     const struct fake_h2_frame *frame;
@@ -152,7 +152,7 @@ static void unread_bytes_are_bounded(void **state)
     }
 }
 
-/* Beyond the limit of all connections the address that holds the most pays. */
+/* Beyond the limit of all connections, calls of the address that holds the most end. */
 static void who_has_the_most_unread_gives_up(void **state)
 {
     (void)state;
@@ -179,7 +179,7 @@ static void who_has_the_most_unread_gives_up(void **state)
     fini(&f);
 }
 
-/* From half of the limit on, windows that have grown have their first size again. */
+/* Windows that have grown get their first size again when more than half of the limit is held. */
 static void windows_shrink(void **state)
 {
     (void)state;
@@ -219,7 +219,7 @@ static void windows_shrink(void **state)
     fini(&f);
 }
 
-/* The room that a stream was given for a message that has begun to come stays, though the connection is slowed down. */
+/* A window that was opened for a message that has begun to come stays open, though the connection is squeezed. */
 static void room_of_a_message_stays(void **state)
 {
     (void)state;
@@ -236,7 +236,7 @@ static void room_of_a_message_stays(void **state)
     tc_loop_drain(f.loop);
     assert_non_null(fake_h2_expect(g.peer, FAKE_H2_WINDOW_UPDATE, 1));
     size_t left = 131072;
-    while (left) { /* from 100,000 bytes on the connection is slowed down */
+    while (left) { /* above 100,000 bytes the connection is squeezed */
         size_t n = TC_MIN(left, sizeof(data));
         left -= n;
         fake_h2_data(g.peer, 1, data, n, !left);
@@ -248,8 +248,8 @@ static void room_of_a_message_stays(void **state)
     fini(&f);
 }
 
-/* A connection that was slowed down, because it held much beside others, is measured again once it holds little
- * itself: its windows may grow again. */
+/* A connection that held much beside others was squeezed. Once it holds little itself, its bandwidth-delay product is
+ * measured again and its windows may grow, though the others still hold much. */
 static void windows_grow_again(void **state)
 {
     (void)state;
@@ -267,7 +267,7 @@ static void windows_grow_again(void **state)
     fake_h2_headers(g.peer, 5, REQUEST, false);
     fake_h2_data(g.peer, 5, data, sizeof(data), false);
     tc_loop_drain(f.loop);
-    assert_non_null(fake_h2_expect(g.peer, FAKE_H2_PING, 0)); /* how much comes in a round trip is measured again */
+    assert_non_null(fake_h2_expect(g.peer, FAKE_H2_PING, 0)); /* the probe that measures */
     leave(&f, &others);
     leave(&f, &g);
     fini(&f);
