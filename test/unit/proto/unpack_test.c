@@ -177,8 +177,8 @@ static void test_faults_of_scan_come_through(void **state)
     tc_arena_fini(&arena);
 }
 
-/* Tries budgets of 16, 32, 48 bytes and so on until one suffices, so that each allocation of the unpacking fails once.
- * A budget that is too small gives TORC_ELIMIT and no message. */
+/* Tries budgets of 16, 32, 48 bytes and so on until one suffices. A budget that is too small gives TORC_ELIMIT and no
+ * message, whichever allocation fails. */
 static void test_every_budget(void **state)
 {
     (void)state;
