@@ -14,6 +14,7 @@ enum {
     HOSTILE_SLOW = 1,           /* needs much CPU time */
     HOSTILE_REGEXES = 2,        /* its cost does not depend on the size of the response */
     HOSTILE_MOST_ENDPOINTS = 4, /* 262,144 endpoints, the most allowed, if the room is large enough */
+    HOSTILE_COPIED = 8,         /* the scan copies most of the resource, and its strings are copied again */
 };
 
 struct hostile_resource {
