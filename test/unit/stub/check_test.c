@@ -1,5 +1,5 @@
-/* Messages of the application that cannot be packed (src/stub/check.c): each is refused with a text that says why, and
- * names the field at fault, where protobuf-c would end the process or send something else. */
+/* Messages of the application that src/stub/check.c refuses before protobuf-c packs them. The error's text says why. It
+ * names the field at fault, unless the outermost message itself is not initialised. */
 #include <string.h>
 
 #include <torc/protobuf_c.h>
@@ -163,8 +163,8 @@ static void test_required(void **state)
     refused(&outer.base, TORC_EINVAL, "field word: is required, and missing");
 }
 
-/* A message that is within itself is too deep. A chain of 100 messages, each of which has the one below twice, is not
- * too deep, but a walk over it would take 2^100 steps: it is refused for the number of its messages. */
+/* A message that contains itself is too deep. A chain of 100 messages, each of which contains the next one twice, is
+ * not too deep. A walk over the chain would take 2^100 steps: it is refused for the number of its messages. */
 static void test_circles(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* torc/protobuf_c.h: messages in arenas, refusals, and their cost. */
+/* torc_protobuf_c_pack and torc_protobuf_c_unpack: messages there and back, malformed bytes, limits on depth and on
+ * memory, and the arena's own limit. */
 #include <torc/protobuf_c.h>
 
 #include <stdio.h>
@@ -60,7 +61,7 @@ static void test_empty_message(void **state)
     torc_arena_free(arena);
 }
 
-/* Nests ListValues and Values in turn, `levels` messages within each other. */
+/* Wraps the bytes of a Value `levels` times, by turns in a ListValue and in a Value. `levels` is even. */
 static void nest(struct tc_buf *out, size_t levels)
 {
     for (size_t i = 0; i < levels; i++) {
@@ -97,7 +98,7 @@ static void test_malformed(void **state)
     refuse(VALUE, tc_slice_of("\x80", 1), TORC_EPARSE, "malformed tag");
 }
 
-/* A string of 2 MiB and a field of 100,000 values, which a control plane may not send, are an application's to send. */
+/* An application may send a string of 2 MiB and a field of 100,000 values. A control plane may not (proto/scan.h). */
 static void test_large_is_allowed(void **state)
 {
     (void)state;
@@ -123,9 +124,9 @@ static void test_large_is_allowed(void **state)
     tc_buf_fini(&bytes);
 }
 
-/* An empty Value takes 2 bytes on the wire; in memory it takes a struct of 40 bytes, which the arena rounds to 48, a
- * pointer, and what protobuf-c notes of each field. A million of them exceed the budget, which is 32 times the bytes.
- * With pointers of 32 bits they are within it. */
+/* An empty Value takes 2 bytes on the wire. In memory it takes a struct of 40 bytes, which the arena rounds to 48, a
+ * pointer, and protobuf-c's record of the field. A million Values exceed the budget, which is 32 times the bytes. With
+ * pointers of 32 bits the budget is enough. */
 static void test_budget(void **state)
 {
     (void)state;
@@ -154,7 +155,7 @@ static void test_limit_of_the_arena(void **state)
     value.string_value = text;
     assert_null(torc_protobuf_c_pack(&value.base, arena, &n, &error));
     assert_int_equal(torc_error_code(error), TORC_ELIMIT);
-    assert_null(torc_protobuf_c_unpack(VALUE, "\x20\x01", 2, arena, &error)); /* the chain has failed */
+    assert_null(torc_protobuf_c_unpack(VALUE, "\x20\x01", 2, arena, &error)); /* `error` is set: does nothing */
     torc_error_clear(&error);
     assert_non_null(torc_protobuf_c_unpack(VALUE, "\x20\x01", 2, arena, &error));
     assert_null(torc_protobuf_c_unpack(VALUE, "\x20\x01", 2, arena, &error));

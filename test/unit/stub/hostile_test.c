@@ -1,6 +1,8 @@
-/* torc_protobuf_c_unpack on bytes that somebody made to hurt, by name: each is refused with a text that says where and
- * why, or read as protobuf says. Nothing needs more stack than a small thread has, nor more memory than the limits
- * promise: the allocator of this program counts. */
+/* torc_protobuf_c_unpack on hostile bytes. They are refused with a text that says where and why, or read as protobuf
+ * demands.
+ *
+ * Each message is unpacked on a thread with a stack of 256 KiB. The allocator of this program counts bytes, and unpack
+ * compares their peak with the budget for the message (tc_unpack_budget). */
 #include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -72,7 +74,7 @@ static void *attempt_run(void *arg)
     return NULL;
 }
 
-/* Unpacks into a new arena, which the caller frees with the error. */
+/* Unpacks on a thread with a small stack, into a new arena. The caller calls attempt_fini. */
 static struct attempt unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes)
 {
     struct attempt a = {.type = type, .bytes = bytes, .arena = torc_arena_new(0)};
@@ -125,7 +127,7 @@ static struct attempt taken(const char *bytes, size_t n)
 
 /* --- the bytes --- */
 
-/* Each level is the whole before it, in field `odd` or `even` by turns. */
+/* Wraps the bytes `levels` times in a field of a message: the first time in field `even`, then in `odd`, by turns. */
 static void nest(struct tc_buf *out, size_t levels, unsigned odd, unsigned even)
 {
     size_t size = out->len;
@@ -174,8 +176,8 @@ static void test_nested(void **state)
     tc_buf_fini(&bytes);
 }
 
-/* Lengths that no message has, of fields of each kind that has a length and of an unknown field, at the end of the
- * bytes and with bytes behind. */
+/* Lengths of 2 GiB and more, for fields of every kind that has a length and for an unknown field. The length is at the
+ * end of the bytes, or 8 bytes follow. */
 static void test_lengths(void **state)
 {
     (void)state;
@@ -194,8 +196,7 @@ static void test_lengths(void **state)
             refused(tc_buf_slice(&bytes), TORC_EPARSE, part);
             tc_buf_fini(&bytes);
         }
-    REFUSED("\x8a\x01\x02\x72\x01",
-            "field number 14 is cut short at byte 3"); /* beyond the inner message, not the bytes */
+    REFUSED("\x8a\x01\x02\x72\x01", "field number 14 is cut short at byte 3"); /* in a nested message */
 }
 
 static void test_groups(void **state)
@@ -205,7 +206,7 @@ static void test_groups(void **state)
     REFUSED("\x0c", "field number 1 is a group");
     REFUSED("\x0b\x18\x01\x0c", "field number 1 is a group");
     REFUSED("\x18\x01\x0b\x18\x01", "field number 1 is a group");
-    REFUSED("\x83\x7d\x08\x01", "field number 2000 is a group"); /* one that the type does not have */
+    REFUSED("\x83\x7d\x08\x01", "field number 2000 is a group"); /* an unknown field */
     REFUSED("\x8a\x01\x02\x13\x14", "field f_message: field number 2 is a group");
     REFUSED("\x0e", "has no valid wire type");
     REFUSED("\x0f", "has no valid wire type");
@@ -251,7 +252,8 @@ static void test_packed(void **state)
     REFUSED("\xda\x02\x0b\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", "field r_int32: malformed packed values");
     REFUSED("\xc2\x03\x01\xff", "field r_enum: malformed packed values");
     REFUSED("\xd2\x03\x01\x80", "field r_unpacked: malformed packed values");
-    struct attempt a = TAKEN("\xda\x02\x00\x8a\x03\x00\xda\x02\x02\x01\x02\xd8\x02\x03"); /* none, two, one more */
+    /* r_int32: no value, two packed values, one unpacked value. r_fixed32: no value. */
+    struct attempt a = TAKEN("\xda\x02\x00\x8a\x03\x00\xda\x02\x02\x01\x02\xd8\x02\x03");
     assert_int_equal(((const Kinds *)a.message)->n_r_int32, 3);
     assert_int_equal(((const Kinds *)a.message)->r_int32[2], 3);
     assert_int_equal(((const Kinds *)a.message)->n_r_fixed32, 0);
@@ -264,7 +266,7 @@ static void test_maps(void **state)
     struct attempt a = TAKEN("\xba\x04\x00"                 /* neither key nor value */
                              "\xba\x04\x02\x10\x07"         /* no key */
                              "\xba\x04\x03\x0a\x01k"        /* no value */
-                             "\xba\x04\x04\x0a\x00\x1a\x00" /* a field that an entry has not */
+                             "\xba\x04\x04\x0a\x00\x1a\x00" /* an unknown field of the entry */
                              "\xca\x04\x02\x08\x01"         /* no message */
                              "\xc2\x04\x02\x08\x01");       /* no string */
     const Kinds *k = (const Kinds *)a.message;
@@ -298,14 +300,14 @@ static void test_required(void **state)
     REFUSED_NEEDS("\x0a\x00", "field data: is required, and missing");
     REFUSED_NEEDS("\x0a\x00\x12\x00", "field number: is required, and missing"); /* has a default */
     REFUSED_NEEDS("\x0a\x00\x12\x00\x18\x01", "field word: is required, and missing");
-    REFUSED_NEEDS("\x0a\x00\x12\x00\x1a\x00\x22\x00", "field number: is required, and missing"); /* a wrong type */
+    REFUSED_NEEDS("\x0a\x00\x12\x00\x1a\x00\x22\x00", "field number: is required, and missing"); /* another wire type */
     REFUSED_NEEDS("\x0a\x00\x12\x00\x18\x01\x22\x00", "field old: is required, and missing");
     REFUSED_NEEDS("\x0a\x00\x12\x00\x18\x01\x22\x00\x32\x02\x0a\x00", "field more[0].data: is required, and missing");
     REFUSED("\xda\x05\x00", "torc.test.kinds.Kinds: field old.needed: is required, and missing");
 }
 
-/* Every beginning of a message, and the message with each of its bits changed alone: either a message or an error
- * comes. */
+/* Every beginning of a message, and the message with one bit flipped, for each bit: the result is either a message or
+ * an error. */
 static void test_damaged(void **state)
 {
     (void)state;
@@ -331,8 +333,9 @@ static void test_damaged(void **state)
     assert_true(refusals > n);
 }
 
-/* A message of two bytes whose type has 10,000 fields: a walk over it looks at 40 kB, so that a million of them would
- * take seconds. The scan counts 64 fields of a type as a value, and allows 4,194,304 values. */
+/* A message of two bytes whose type has 10,000 fields: the scan keeps a counter of 4 bytes for each field, so a million
+ * such messages would take seconds. Each 64 fields of a message's type count as a value, and 4,194,304 values are
+ * allowed. */
 static void test_wide_type(void **state)
 {
     (void)state;

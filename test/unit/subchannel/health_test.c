@@ -1,4 +1,5 @@
-/* Health checks of subchannels against a peer that the test drives frame by frame, on virtual time. */
+/* Health checks (subchannel/health.h) over a transport without a pool, against a peer that the test drives frame by
+ * frame, on virtual time. */
 #include "subchannel/health.h"
 
 #include <stdio.h>
@@ -10,11 +11,11 @@
 
 enum { WATCHES = 3 };
 
-/* A watch that notes what it hears, and ends watches when it does. */
+/* A watch that notes each health that it hears, and then ends the watches of `ends`. */
 struct noted {
     struct tc_health_watch watch;
     struct tc_buf heard;
-    unsigned ends; /* bit i: watches[i] ends inside the callback */
+    unsigned ends; /* bit i: the callback ends watches[i] */
 };
 
 static struct tc_loop *loop;
@@ -126,7 +127,7 @@ static void assert_heard(unsigned i, const char *text)
     tc_buf_clear(&watches[i].heard);
 }
 
-/* Answers the next Watch, which must be for this service, with headers. Returns its stream, or 0 if none has come. */
+/* Expects the next Watch to be for this service, and answers with headers. Returns its stream; 0: no Watch has come. */
 static uint32_t requested(const char *service)
 {
     run(1);
@@ -235,7 +236,7 @@ static void ends(void **state)
     assert_int_equal(requested("orders"), 0);
 }
 
-/* Watches of one name share a stream; one that joins hears the newest answer by a task. */
+/* Watches of one name share a stream. A watch that joins the stream hears the newest answer by a task. */
 static void a_stream_is_shared(void **state)
 {
     TC_CASE(CH09);
@@ -260,7 +261,8 @@ static void a_stream_is_shared(void **state)
     assert_true(requested("orders") != 0);
 }
 
-/* The name is set, changed and removed while the service answers, is in backoff, and has no connection (the phases). */
+/* The name is set, changed and removed. It changes while the old name's stream is open (phase 0), is in backoff (1),
+ * and has no connection (2). */
 static void the_name_changes(void **state)
 {
     TC_CASE(CH06);
@@ -306,7 +308,7 @@ static void the_name_changes(void **state)
     }
 }
 
-/* GOAWAY or a loss ends the stream without a word about health: connectivity tells. */
+/* After GOAWAY or a loss no watch is called: the policy hears of the lost connection by the subchannel's state. */
 static void a_lost_connection_says_nothing(void **state)
 {
     TC_CASE(CH07);
@@ -333,8 +335,8 @@ static void a_lost_connection_says_nothing(void **state)
     }
 }
 
-/* A105: the subchannel is kept, and its policy watches again when it has connected again. What the last connection's
- * server said does not count. */
+/* A105: a subchannel connects again by itself, and its policy starts the watch once more. The health that the server
+ * reported on the old connection does not count. */
 static void a_watch_on_another_connection(void **state)
 {
     TC_CASE(CH07);
@@ -345,7 +347,7 @@ static void a_watch_on_another_connection(void **state)
     send_status(id, 1);
     assert_heard(0, "pending fit ");
     start(0);
-    assert_heard(0, "fit "); /* on the same connection it counts */
+    assert_heard(0, "fit "); /* on the same connection the health counts */
     tc_side_streams_use(&streams, NULL);
     tc_side_streams_use(&streams, transport);
     start(0);
@@ -355,8 +357,8 @@ static void a_watch_on_another_connection(void **state)
     assert_heard(0, "fit ");
 }
 
-/* The service's name changes while the news of a new connection are on their way: the new connection's server has not
- * answered, so the old health does not last until it does. */
+/* The service's name changes before the policy has heard of a new connection. The server of the new connection has not
+ * answered, so the endpoint does not stay fit. */
 static void a_name_that_changes_on_another_connection(void **state)
 {
     TC_CASE(CH07);
@@ -376,7 +378,8 @@ static void a_name_that_changes_on_another_connection(void **state)
     assert_heard(0, "fit ");
 }
 
-/* A callback ends watches, its own included: by an answer, by an end, by a name that goes. */
+/* The callback of watch `first` ends the watches of `mask`, perhaps its own. `how`: the callback is for an answer, for
+ * the stream's end, or for a name that is removed. */
 static void callbacks_may_end_watches(void **state)
 {
     (void)state;

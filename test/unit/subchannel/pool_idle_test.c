@@ -1,6 +1,8 @@
-/* Connections that no policy holds: how long the pool keeps them, and which close first when there are too many. Also
- * servers that end each connection, and keepalive, when the server finds it too much or does not answer. Virtual time,
- * scripted servers. */
+/* Connections that no policy holds: how long the pool keeps them, and which close first when there are too many.
+ * Servers that end each connection, or send frames without content. Keepalive: a server that refuses so many pings, and
+ * one that does not answer.
+ *
+ * Virtual time. The servers are scripted, except in test_too_many_pings_for_a_server. */
 #include <stdio.h>
 #include <sys/resource.h>
 
@@ -203,8 +205,8 @@ static void test_kept_for_a_while(void **state)
     fini();
 }
 
-/* Silent endpoints take every place in the connect queue: an endpoint that was connected before does not wait for them.
- */
+/* As many silent endpoints connect as the queue lets connect at a time (subchannel/connect_queue.c). An endpoint that
+ * was connected before does not wait for them. */
 static void test_connected_again_beside_silent_ones(void **state)
 {
     (void)state;
@@ -235,7 +237,7 @@ static void test_connected_again_beside_silent_ones(void **state)
     fini();
 }
 
-/* A kept connection that ends is gone at once, and the next subchannel makes another connection. */
+/* The pool drops a kept connection that ends at once, and the next subchannel makes another connection. */
 static void test_lost_while_kept(void **state)
 {
     (void)state;
@@ -250,8 +252,8 @@ static void test_lost_while_kept(void **state)
     fini();
 }
 
-/* A server that ends each connection before an RPC: 32 more are tried at once, then the backoff holds, also for a
- * policy that lets go and comes back. */
+/* A server that ends each connection before an RPC: after the first connection 32 more are made at once, then the
+ * backoff holds. Its policy releases the subchannel each time, and makes another one. */
 static void test_ended_unused(void **state)
 {
     (void)state;
@@ -276,7 +278,7 @@ static void test_ended_unused(void **state)
     tc_loop_drain(loop);
     assert_int_equal(p->state, TORC_CONNECTIVITY_READY);
     assert_int_equal(p->attempts, 34);
-    /* The connection lasts for a while, so that its loss does not count. */
+    /* The connection lasts as long as the initial backoff: its loss does not count, and resets the count. */
     tc_loop_advance(loop, 1000);
     for (unsigned attempt = 35; attempt <= 60; attempt++) {
         fake_h2_goaway(p->peer, 0, 0, "later");
@@ -294,7 +296,7 @@ static void on_answer(void *arg, const struct tc_h2_outcome *outcome)
     *(int *)arg = outcome->status.code;
 }
 
-/* The server's actions before it ends a connection that has one request. */
+/* How the server treats a connection that has one request. `takes`: it sends no grpc-status; `answers`: it does. */
 enum takes { CLOSES, RESETS, GOES_AWAY, GOES_AWAY_AND_CLOSES, ANSWERS_HEADERS, N_TAKES };
 enum answers { ANSWERS_AND_CLOSES = N_TAKES, GOES_AWAY_AND_ANSWERS, ANSWERS_AND_GOES_AWAY, N_WAYS };
 
@@ -321,8 +323,9 @@ static void serve_one(struct place *p, int how)
     tc_loop_drain(loop);
 }
 
-/* A server that takes each request and then ends the connection counts as one that ends connections unused: 32 more are
- * tried at once, then the backoff holds. A server that answers first may end any number of connections. */
+/* A server that takes each request and ends the connection without a status counts as one that ends connections unused:
+ * 32 more are made at once, then the backoff holds. A server that answers with a status may end any number of
+ * connections. kept: the policy keeps its subchannel. */
 static void test_ended_with_a_request(void **state)
 {
     static const struct tc_h2_client_events events = {.on_done = on_answer};
@@ -375,8 +378,8 @@ static void put_unknown_frames(size_t i, unsigned n)
     fake_h2_hold(places[i].peer, false);
 }
 
-/* A server whose frames carry nothing has spent the allowance of two seconds. Its next connection begins with what time
- * has given back, also for a policy that lets go and comes back. */
+/* A server sends frames without content, more than it may send in two seconds, and loses the connection. The next
+ * connection begins with the allowance that has come back since. kept: the policy keeps its subchannel. */
 static void test_next_connection_pays(void **state)
 {
     (void)state;
@@ -413,7 +416,7 @@ static void ignore_message(struct tc_side_watch *w, struct tc_slice message)
     (void)w, (void)message;
 }
 
-/* The connection has a side stream instead of a request, and ends in each of the ways of serve_one: none of them
+/* The connection has a side stream instead of a request, and ends in each of the ways of serve_one. None of the ways
  * counts as an answer, so the backoff holds after 32 more connections. */
 static void test_ended_with_a_side_stream(void **state)
 {
@@ -440,8 +443,8 @@ static void test_ended_with_a_side_stream(void **state)
     }
 }
 
-/* The connection of a private channel goes with the channel (A71), whether its policy gives it up before or after.
- * The connection of a channel that is not private stays. */
+/* The connection of a private channel closes with the channel (A71), whether the policy releases the connection before
+ * or after the channel's end. The connection of another channel stays. */
 static void test_private_channels(void **state)
 {
     (void)state;
@@ -508,7 +511,7 @@ static void test_left_close_first(void **state)
     give_up(3);
     assert_true(is_open(0) && is_open(1) && is_open(3));
     assert_false(is_open(2));
-    /* The connection that is added may itself be the first to close. */
+    /* The connection that is released last may be the first to close. */
     tc_pool_set_updating(pool, true);
     give_up(4);
     tc_pool_set_updating(pool, false);
@@ -516,12 +519,12 @@ static void test_left_close_first(void **state)
     give_up(5);
     assert_false(is_open(0));
     assert_true(is_open(1) && is_open(3) && is_open(5));
-    /* A connection that was released during an update and held again counts as any other. */
+    /* Place 2, which was released during an update, counts as any other place once it was held again. */
     hold(2);
     give_up(2);
     assert_false(is_open(1));
     assert_true(is_open(2));
-    /* Connections of both kinds close when their time is over. */
+    /* All idle connections close when their time is over, whenever they were released. */
     tc_pool_set_updating(pool, true);
     hold(3);
     give_up(3);
@@ -532,7 +535,7 @@ static void test_left_close_first(void **state)
     fini();
 }
 
-/* Returns after how many ms, in whole seconds, the next keepalive ping comes. */
+/* Waits for the next keepalive ping, in steps of a second. Returns how many ms passed; fails above at_most_ms. */
 static uint64_t first_ping_ms(struct place *p, uint64_t at_most_ms)
 {
     uint64_t waited = 0;
@@ -544,7 +547,7 @@ static uint64_t first_ping_ms(struct place *p, uint64_t at_most_ms)
     return waited;
 }
 
-/* A8: each GOAWAY with too_many_pings doubles the time between pings of the next connection to the address. */
+/* A8: each GOAWAY with too_many_pings doubles the keepalive time of the next connection to the address. */
 static void test_too_many_pings(void **state)
 {
     (void)state;
@@ -579,7 +582,7 @@ static void test_too_many_pings(void **state)
     fini();
 }
 
-/* Torc's client and Torc's server: the client's time doubles until the server accepts it. */
+/* Torc's client and Torc's server: the client's keepalive time doubles until the server accepts it. */
 static void test_too_many_pings_for_a_server(void **state)
 {
     (void)state;
@@ -605,8 +608,9 @@ static void test_too_many_pings_for_a_server(void **state)
         assert_int_equal(places[0].state, TORC_CONNECTIVITY_READY);
         began_ms = tc_loop_now_ms(loop);
     }
-    /* Two early pings of a connection are forgiven: those within 25 s of the last one that was not early. Of pings each
-     * 10 s these are the second, third and fifth, of pings each 20 s the second, fourth and sixth. */
+    /* A ping is early if it comes less than 25 s after the last ping that was not early. The third early ping of a
+     * connection ends it. Of pings each 10 s the second, third and fifth are early; of pings each 20 s, the second,
+     * fourth and sixth. */
     assert_int_equal(n, 2);
     assert_in_range(lasted_ms[0], 50000, 50200);
     assert_in_range(lasted_ms[1], 120000, 120200);

@@ -1,5 +1,5 @@
-/* The subchannel pool on virtual time: states, backoffs, keys and the connect queue. No connection is ever made: the
- * test refuses an attempt or leaves it open. */
+/* The subchannel pool on virtual time: states, backoffs, keys and the connect queue. No connection is ever made: an
+ * attempt is refused by the test, times out, or is cancelled. */
 #include "subchannel/connection.h"
 #include "subchannel/subchannel.h"
 
@@ -15,7 +15,7 @@ struct tc_connect {
     void *arg;
 };
 
-static struct tc_connect *attempt; /* the last attempt that is open */
+static struct tc_connect *attempt; /* the one that is open; NULL: none */
 static int attempts, cancels;
 
 static struct tc_connect *start(struct tc_loop *loop, const struct tc_addr *addr, const struct tc_connect_opts *opts,
@@ -214,7 +214,7 @@ static void test_sharing(void **state)
     tc_loop_drain(loop);
     EXPECT(&c, TORC_CONNECTIVITY_IDLE, TORC_CONNECTIVITY_CONNECTING, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_string_equal(c.text, "refused by the test");
-    /* Released subchannels are silent; the attempt is given up with the last one. */
+    /* Released subchannels are silent; the attempt is cancelled with the last subchannel. */
     tc_subchannel_release(two);
     tc_subchannel_release(three);
     tc_loop_advance(loop, 5000);
@@ -230,7 +230,7 @@ static void test_sharing(void **state)
     fini(&c);
 }
 
-/* A policy that comes back to an address during its backoff waits for the rest of it. */
+/* A policy that comes back to an address during the address's backoff waits for the rest of the backoff. */
 static void test_backoff_outlives_its_policy(void **state)
 {
     (void)state;
@@ -249,8 +249,8 @@ static void test_backoff_outlives_its_policy(void **state)
     fini(&s);
 }
 
-/* A backoff binds the other channels that share the address. It is forgotten with the channel that used the
- * connection last. */
+/* A backoff binds the other channels that share the address. The pool forgets the backoff with the channel that used
+ * the connection last. */
 static void test_backoff_ends_with_its_channel(void **state)
 {
     (void)state;
@@ -268,7 +268,7 @@ static void test_backoff_ends_with_its_channel(void **state)
     tc_subchannel_connect(two);
     tc_loop_drain(loop);
     assert_int_equal(attempts, 1);
-    /* `two` used the connection last. */
+    /* `two` holds the connection, and later was the last to use it: the end of the first channel changes nothing. */
     tc_pool_channel_gone(pool, config);
     assert_int_equal(tc_pool_count(pool), 1);
     tc_subchannel_release(two);
@@ -383,7 +383,7 @@ static void test_many_attempts(void **state)
     assert_int_equal(cancels, N);
 }
 
-static struct rlimit unlimited; /* before the first change; rlim_max 0: unchanged */
+static struct rlimit unlimited; /* the limits before limit_descriptors; rlim_max 0: not changed */
 
 static void limit_descriptors(rlim_t most)
 {
@@ -399,7 +399,7 @@ static void unlimit_descriptors(void)
     unlimited.rlim_max = 0;
 }
 
-/* Attempts under way leave the process half of its descriptors. */
+/* Attempts under way, but for those to a control plane, leave the process half of its descriptors. */
 static void test_silent_endpoints(void **state)
 {
     (void)state;
@@ -413,7 +413,7 @@ static void test_silent_endpoints(void **state)
         sc[i] = make_numbered(i, &s);
     tc_loop_drain(loop);
     assert_int_equal(attempts, MOST);
-    /* Some attempts end: given up, and timed out. */
+    /* Ten attempts are cancelled, and the attempts that are under way then time out. */
     for (int i = 0; i < 10; i++)
         tc_subchannel_release(sc[i]);
     tc_loop_drain(loop);
@@ -447,8 +447,8 @@ static struct tc_subchannel *make_of(struct tc_conn_config *of, int i, struct se
     return sc;
 }
 
-/* A channel's silent endpoints do not keep other channels waiting. (For its own endpoints that were connected before,
- * see pool_idle_test.) */
+/* A channel's silent endpoints do not keep other channels waiting. (pool_idle_test.c has the channel's own endpoints
+ * that were connected before.) */
 static void test_channels_take_turns(void **state)
 {
     (void)state;
@@ -470,7 +470,7 @@ static void test_channels_take_turns(void **state)
         other[i] = make_of(second, i, &s);
     tc_loop_drain(loop);
     assert_int_equal(attempts, MOST + OWN);
-    /* From then on channels take turns. */
+    /* When attempts end, channels take turns. */
     for (int i = 0; i < 2 * OWN; i++)
         tc_subchannel_release(sc[i]);
     tc_loop_drain(loop);
@@ -508,7 +508,7 @@ static void test_localities_take_turns(void **state)
     sc[N - LOCALITIES] = make_in(localities[1], N - LOCALITIES, &s);
     tc_loop_drain(loop);
     assert_int_equal(attempts, MOST + 1);
-    /* One of each locality, up to 5/8 of the descriptors. */
+    /* One attempt of each locality, up to 5/8 of the descriptors. */
     for (int i = 1; i < LOCALITIES; i++)
         sc[N - LOCALITIES + i] = make_in(localities[i], N - LOCALITIES + i, &s);
     tc_loop_drain(loop);

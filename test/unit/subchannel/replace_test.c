@@ -1,5 +1,5 @@
-/* Connections whose credentials change are replaced beside the old connection. Virtual time; the test has its own
- * credentials and peers. */
+/* Connections whose credentials change: the connection makes a new transport while the old one serves, and then lets
+ * the old one go. Virtual time; the test has its own credentials and peers. */
 #include "subchannel/connection.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ struct tc_connect {
     void *arg;
 };
 
-static struct tc_connect *attempt; /* the last attempt that is open */
+static struct tc_connect *attempt; /* the one that is open; NULL: none */
 static int attempts;
 static struct tc_loop *loop;
 static struct tc_pool *pool;
@@ -189,7 +189,7 @@ static void a_connection_is_replaced(void **state)
     tc_loop_advance(loop, 1900);
     assert_int_equal(attempts, 1); /* not before a quarter of the interval */
     tc_loop_advance(loop, 2200);
-    assert_int_equal(attempts, 2); /* before half of it */
+    assert_int_equal(attempts, 2); /* at half of it */
     struct fake_pipe *second = grant();
     assert_ptr_equal(tc_subchannel_transport(sc), old);
     assert_false(fake_pipe_closed(pipes[0], 0));
@@ -198,7 +198,7 @@ static void a_connection_is_replaced(void **state)
     assert_ptr_not_equal(tc_subchannel_transport(sc), old);
     assert_true(fake_pipe_closed(pipes[0], 0)); /* no RPC was on it */
     assert_int_equal(changes, 0);               /* no policy was told of a change */
-    /* It is replaced once. */
+    /* One change of credentials replaces the transport once. */
     tc_loop_advance(loop, 60000);
     assert_int_equal(attempts, 2);
     /* The state follows the new transport from now on. */
@@ -220,7 +220,7 @@ static void ignore_message(struct tc_side_watch *w, struct tc_slice message)
     (void)w, (void)message;
 }
 
-/* Returns the number of requests on pipe i since the last call, each with this authority. */
+/* Returns the number of requests on pipe i since the last call. Asserts that each has this authority. */
 static size_t requests_on(struct fake_h2 **peers, size_t i, const char *authority)
 {
     size_t n = 0;
@@ -314,8 +314,8 @@ static void a_replacement_that_fails_harms_nothing(void **state)
     tc_subchannel_release(sc);
 }
 
-/* A connection's age counts from the attempt that made it, not from a replacement that failed: a connection that
- * lasted for seconds is not among those that end at once, which the pool keeps for their backoff. */
+/* The age of a transport counts from the attempt that made it, not from a replacement that failed. A transport that
+ * lasted for seconds is not barren (subchannel/connection.c), so the pool does not keep its connection. */
 static void a_failed_replacement_makes_no_connection_young(void **state)
 {
     (void)state;
@@ -332,7 +332,7 @@ static void a_failed_replacement_makes_no_connection_young(void **state)
     assert_int_equal(tc_pool_idle_count(pool), 0);
 }
 
-/* The old connection goes while its replacement is on the way: the policy connects again. */
+/* The old transport is lost during the attempt to replace it. The attempt is cancelled; the policy connects again. */
 static void the_old_connection_goes_first(void **state)
 {
     (void)state;
@@ -368,8 +368,8 @@ static void idle_connections_are_left_alone(void **state)
     assert_int_equal(attempts, 1);
 }
 
-/* The channel that made the connection goes, then the last channel that held it, during a handshake: the handshake's
- * credentials stay until it is over. */
+/* During a handshake the channel that made the connection releases it, then the last other channel does. The
+ * handshake's credentials stay until the handshake is over. */
 static void a_handshake_keeps_its_credentials(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Further connections of subchannels (A105) in the connect queue: each is a descriptor on top of the first one's.
- * Servers that allow no stream on the first connection and are silent on further ones, on virtual time. */
+/* Further connections of subchannels (A105) in the connect queue: each needs a descriptor besides the first one's. The
+ * servers allow no stream on the first connection, and are silent on further connections. Virtual time. */
 #include <stdio.h>
 #include <sys/resource.h>
 
@@ -13,7 +13,7 @@
 
 enum { SERVERS = 100, DESCRIPTORS = 128, UNDER_WAY = DESCRIPTORS / 2 };
 
-/* An attempt to connect. */
+/* An attempt to connect, which the test grants or leaves open. */
 struct tc_connect {
     struct tc_link link;
     tc_connect_fn fn;
@@ -23,7 +23,7 @@ struct tc_connect {
 static struct tc_loop *loop;
 static struct tc_pool *pool;
 static torc_credentials *creds;
-static struct tc_link attempts; /* that are under way, the oldest first */
+static struct tc_link attempts; /* under way, the oldest first */
 static size_t n_attempts;
 static struct fake_pipe *pipes[SERVERS];
 static struct fake_h2 *peers[SERVERS];
@@ -34,7 +34,7 @@ static struct rlimit before;
 
 static void run(uint64_t ms)
 {
-    for (int turn = 0; turn < 20; turn++) { /* few connections begin in a turn */
+    for (int turn = 0; turn < 20; turn++) { /* at most 16 connections begin in a turn */
         tc_loop_advance(loop, turn ? 0 : ms);
         tc_loop_drain(loop);
     }
@@ -140,7 +140,7 @@ static struct tc_subchannel *subchannel_new(struct tc_conn_config *channel, unsi
     return sc;
 }
 
-/* The server accepts, and allows no streams. */
+/* Server i accepts the oldest attempt, and allows no streams. */
 static void grant(int i)
 {
     struct tc_connect *c = TC_CONTAINER_OF(attempts.next, struct tc_connect, link);
@@ -157,7 +157,7 @@ static void on_capacity(struct tc_capacity_wait *wait, struct tc_transport *t)
     (void)wait, (void)t;
 }
 
-/* An RPC waits for a stream of each server, whose further connection is silent. */
+/* Connects to each server, then has an RPC wait for a stream of each. */
 static void servers_starve(struct tc_conn_config *channel)
 {
     for (int i = 0; i < SERVERS; i++) {
@@ -188,8 +188,8 @@ static void further_connections_leave_descriptors_to_others(void **state)
     tc_conn_config_unref(other);
 }
 
-/* A server whose first connection is lost while the further one waits for its turn: the descriptor is free again, and
- * the connection begins at once. */
+/* The first connection to a server is lost while the further one waits for its turn. The descriptor is free again, so
+ * the attempt begins at once. */
 static void a_lost_connection_does_not_wait(void **state)
 {
     TC_CASE(CS08);

@@ -16,12 +16,12 @@ struct tc_connect {
     void *arg;
 };
 
-/* An RPC, as channel/attempt.c has it. */
+/* An RPC, which opens its stream and waits for it as channel/attempt.c does. */
 struct rpc {
     struct tc_capacity_wait wait;
     struct tc_arena arena;
     struct tc_h2_stream *stream;
-    int at; /* the connection whose stream it has, by the order in which they were made; or NOBODY, WAITS, SENT_BACK */
+    int at; /* its stream's transport: an index in `transports`; or NOBODY, WAITS, SENT_BACK */
 };
 
 static struct tc_loop *loop;
@@ -32,15 +32,15 @@ static struct tc_connect *attempt; /* the one that is open; NULL: none */
 static unsigned attempts;
 static struct fake_pipe *pipes[PEERS];
 static struct fake_h2 *peers[PEERS];
-static struct tc_transport *transports[PEERS];
+static struct tc_transport *transports[PEERS]; /* in the order of their first RPCs */
 static int n_peers;
 static struct tc_subchannel *subchannels[HANDLES];
 static enum torc_connectivity states[HANDLES];
 static struct tc_scaling scalings[HANDLES];
 static struct rpc rpcs[RPCS];
 static size_t n_rpcs;
-static unsigned served; /* the number of RPCs that were served after a wait */
-static size_t served_last;
+static unsigned served;    /* number of waits that ended with a transport */
+static size_t served_last; /* index of the RPC that was served last */
 static torc_credentials creds;
 static uint64_t epoch;
 
@@ -201,7 +201,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Makes subchannel i, of a channel or a cluster that allows so many connections, and connects it. */
+/* Makes subchannel i, whose channel or cluster allows max_connections, and connects it. */
 static void subchannel_make(int i, uint32_t max_connections)
 {
     subchannels[i] = tc_subchannel_new(pool, config, endpoint, &endpoint->addrs[0], on_state, &states[i], NULL, NULL);
@@ -285,7 +285,7 @@ static size_t count_at(int at)
     return n;
 }
 
-/* Asserts where the RPCs are, the first first. */
+/* Asserts `at` of all RPCs, in the order in which they started. */
 #define AT(...) assert_at((int[]){__VA_ARGS__}, sizeof((int[]){__VA_ARGS__}) / sizeof(int))
 
 static void assert_at(const int *at, size_t n)
@@ -308,12 +308,12 @@ static void the_rpc_beyond_the_limit_gets_another_connection(void **state)
     AT(0, 0, 0, WAITS);
     grant(3);
     AT(0, 0, 0, 1);
-    /* The oldest connection with room comes first. */
+    /* An RPC takes the oldest connection with room. */
     rpc_end(&rpcs[1]);
     run(1);
     rpc_start_many(4);
     AT(0, NOBODY, 0, 1, 0, 1, 1, WAITS);
-    assert_int_equal(attempts, 2); /* there are as many as may be */
+    assert_int_equal(attempts, 2); /* two connections are the maximum */
     rpc_end(&rpcs[3]);
     AT(0, NOBODY, 0, NOBODY, 0, 1, 1, 1);
     assert_int_equal(states[0], TORC_CONNECTIVITY_READY);
@@ -355,7 +355,7 @@ static void an_attempt_that_failed_is_followed_by_the_backoff(void **state)
         assert_true(waited_ms >= delay_ms * 0.8 - 2 && waited_ms <= delay_ms * 1.2 + 2);
         delay_ms *= 1.6;
     }
-    /* An attempt that succeeds resets the backoff: the next one is the first again. */
+    /* An attempt that succeeds resets the backoff: the next delay is the first one again. */
     grant(1);
     AT(0, 1, WAITS, WAITS, WAITS, WAITS);
     assert_int_equal(attempts, 7);
@@ -367,7 +367,7 @@ static void an_attempt_that_failed_is_followed_by_the_backoff(void **state)
     refuse();
     tc_subchannel_reset_backoff(subchannels[0]);
     assert_int_equal(attempts, 9);
-    grant(0); /* without room, but there are three */
+    grant(0); /* has no room, but three connections are the maximum */
     run(60000);
     assert_int_equal(attempts, 9);
     AT(0, 1, WAITS, WAITS, WAITS, WAITS);
@@ -391,9 +391,9 @@ static void the_maximum_changes(void **state)
     run(60000);
     for (int i = 0; i < 3; i++)
         assert_false(fake_pipe_closed(pipes[i], 0));
-    rpc_end(&rpcs[1]); /* a connection beyond the maximum is used on */
+    rpc_end(&rpcs[1]); /* a connection beyond the maximum stays in use */
     AT(0, NOBODY, 2, 1);
-    /* The limit of the options cuts a larger one. */
+    /* The channel's own limit, 10, bounds a larger maximum. */
     tc_scaling_set(&scalings[0], UINT32_MAX);
     rpc_start_many(20);
     while (attempt)
@@ -401,7 +401,7 @@ static void the_maximum_changes(void **state)
     assert_int_equal(n_peers, 10);
 }
 
-/* Three channels share the connections: the largest maximum counts, while its channel is there. */
+/* Three subchannels share the connections: the largest maximum counts, until its subchannel is released. */
 static void the_largest_maximum_counts(void **state)
 {
     TC_CASE(CS06);
@@ -414,7 +414,7 @@ static void the_largest_maximum_counts(void **state)
     grant(1);
     AT(0, 1);
     assert_int_equal(states[1], TORC_CONNECTIVITY_READY);
-    subchannel_make(2, 1); /* whichever came last */
+    subchannel_make(2, 1); /* a smaller maximum that comes later does not count */
     rpc_start_many(1);
     grant(1);
     AT(0, 1, 2);
@@ -428,7 +428,8 @@ static void the_largest_maximum_counts(void **state)
     assert_int_equal(tc_pool_count(pool), 1);
 }
 
-/* The loss of the last connection sends RPCs that wait back; the state says whether another is under way. */
+/* The loss of the last connection sends back the RPCs that wait. The state depends on the attempt to have another
+ * connection: under way, in backoff, or none. */
 static void the_state_when_connections_are_lost(void **state)
 {
     TC_CASE(CS07);
@@ -533,13 +534,13 @@ static void the_limit_flaps(void **state)
         assert_in_range(count_at(0), 0, 1 + round / 3);
     }
     assert_in_range(open, 100, 300);
-    /* Of the RPCs that wait those with even numbers are cancelled. */
+    /* The RPCs that wait and have even numbers are cancelled. */
     for (size_t i = 0; i < RPCS; i += 2)
         if (rpcs[i].at == WAITS)
             rpc_end(&rpcs[i]);
     allow(1, UINT32_MAX);
     assert_int_equal(count_at(WAITS), 0);
-    /* The limits fall below what is open: the next RPC waits. */
+    /* The limits fall below the number of open streams: the next RPC waits. */
     for (int i = 0; i < 3; i++)
         allow(i, 1);
     rpc_end(&rpcs[RPCS - 1]);
@@ -586,7 +587,7 @@ static void side_streams_stay_on_the_oldest(void **state)
     tc_side_watch_end(&watch);
 }
 
-/* New credentials replace all connections; RPCs that wait get streams of the new one. */
+/* After a change of credentials one new connection replaces all others, and serves the RPCs that wait. */
 static void new_credentials_replace_all(void **state)
 {
     TC_CASE(CS08);
@@ -610,7 +611,7 @@ static void new_credentials_replace_all(void **state)
     assert_int_equal(attempts, 4);
 }
 
-/* The channel goes while RPCs wait and an attempt runs. */
+/* The subchannel is released while RPCs wait and an attempt runs. */
 static void the_subchannel_goes_with_a_queue(void **state)
 {
     TC_CASE(CS08);
@@ -622,7 +623,7 @@ static void the_subchannel_goes_with_a_queue(void **state)
     tc_subchannel_release(subchannels[0]);
     subchannels[0] = NULL;
     run(1);
-    grant(1); /* the pool keeps what is READY */
+    grant(1); /* the pool keeps the connection, which is READY */
     assert_int_equal(count_at(WAITS), 498);
     assert_null(attempt);
     run(31000);

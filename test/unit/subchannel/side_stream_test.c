@@ -11,12 +11,12 @@
 
 enum { PEERS = 3, WATCHES = 4, MESSAGE_MAX = 8 << 10 };
 
-/* A watch that notes what it hears, and ends watches when it does. */
+/* A watch that notes each message and end that it hears, and then ends the watches of `ends`. */
 struct noted {
     struct tc_side_watch base;
     unsigned number; /* the request of a stream is the least number of its watches */
     struct tc_buf heard;
-    unsigned ends; /* bit i: watches[i] ends inside the callback */
+    unsigned ends; /* bit i: the callback ends watches[i] */
 };
 
 static struct tc_loop *loop;
@@ -27,7 +27,7 @@ static struct tc_transport_group groups[PEERS];
 static struct tc_link all_transports;
 static struct tc_side_streams set;
 static struct noted watches[WATCHES];
-static bool fini_inside;
+static bool fini_inside; /* the next callback calls tc_side_streams_fini */
 
 static void least_number(const struct tc_link *list, struct tc_buf *out)
 {
@@ -208,7 +208,7 @@ static void one_stream_for_all_watches(void **state)
     tc_side_streams_use(&set, transports[0]);
     uint32_t id = requested(0, "20");
     assert_int_equal(id, 1);
-    watch(2); /* asks for no more than watch 1 */
+    watch(2); /* a larger number: the request stays */
     run(10);
     assert_int_equal(fake_h2_count(peers[0], FAKE_H2_HEADERS, 0), 0);
     send_headers(0, id);
@@ -217,7 +217,7 @@ static void one_stream_for_all_watches(void **state)
     run(TC_SIDE_PACE_MS);
     assert_heard(1, "a b ");
     assert_heard(2, "a b ");
-    watch(0); /* a smaller number: a new stream */
+    watch(0); /* a smaller number: another request, on a new stream */
     run(1);
     assert_int_equal(fake_h2_count(peers[0], FAKE_H2_RST_STREAM, id), 1);
     tc_side_watch_end(&watches[0].base);
@@ -250,7 +250,7 @@ static void keys_have_streams_of_their_own(void **state)
     assert_true(a != b && a != 0);
 }
 
-/* The request starts again 1 s, 1.6 s, ... after the start of the stream that ended, with 20 % jitter. */
+/* The next stream is opened 1 s, 1.6 s, ... after the start of the stream that ended, with 20 % jitter. */
 static void an_end_backs_off(void **state)
 {
     TC_CASE(WR17);
@@ -272,7 +272,7 @@ static void an_end_backs_off(void **state)
     run(1000);
     id = requested(0, "10");
     assert_true(id != 0);
-    /* A message resets the backoff, and a stream that lasted longer than it starts again at once. */
+    /* A message resets the backoff. After a stream that lasted longer than the backoff the next is opened at once. */
     send_headers(0, id);
     send_message(0, id, "m");
     run(5000);
@@ -286,8 +286,8 @@ static void an_end_backs_off(void **state)
     assert_true(requested(0, "10") != 0);
 }
 
-/* tc_side_streams_reset_backoff opens the stream at once, and the next backoff is the first again; a stream without
- * watches ends. */
+/* tc_side_streams_reset_backoff opens a stream in backoff at once, and the next delay is the first one again. A stream
+ * in backoff that has no watches ends. */
 static void a_reset_ends_the_backoff(void **state)
 {
     TC_CASE(CH12);
@@ -301,7 +301,7 @@ static void a_reset_ends_the_backoff(void **state)
     tc_side_streams_reset_backoff(&set);
     uint32_t id = requested(0, "10");
     assert_true(id != 0);
-    tc_side_streams_reset_backoff(&set); /* nothing waits */
+    tc_side_streams_reset_backoff(&set); /* nothing is in backoff */
     assert_int_equal(requested(0, "10"), 0);
     send_end(0, id, "14");
     run(1300);
@@ -312,7 +312,7 @@ static void a_reset_ends_the_backoff(void **state)
     tc_side_streams_reset_backoff(&set);
     run(1);
     assert_true(tc_list_empty(&set.all));
-    watch(0); /* one that its server does not implement stays so */
+    watch(0); /* a stream that the server does not implement is not opened */
     id = requested(0, "10");
     assert_true(id != 0);
     send_end(0, id, "12");
@@ -377,7 +377,7 @@ static void a_stream_waits_in_line(void **state)
     assert_true(first && second && fake_h2_count(peers[1], FAKE_H2_HEADERS, 0) == 2);
     tc_side_streams_use(&set, transports[1]);
     watch(0);
-    watch(2); /* of watch 0's stream, which needs no other request */
+    watch(2); /* joins watch 0's stream; the request stays */
     assert_int_equal(requested(1, "10"), 0);
     tc_side_watch_end(&watches[2].base);
     tc_h2_stream_cancel(first, TC_H2_CANCEL);
@@ -390,7 +390,7 @@ static void a_stream_waits_in_line(void **state)
     tc_arena_fini(&arena);
 }
 
-/* Side streams leave RPCs one stream of the peer's limit, also when an RPC waits after the limit has become smaller. */
+/* Side streams leave RPCs one stream of the peer's limit. When the limit falls, they close once an RPC waits. */
 static void side_streams_leave_room_for_rpcs(void **state)
 {
     static const struct {
@@ -435,15 +435,15 @@ static void side_streams_leave_room_for_rpcs(void **state)
     struct tc_h2_stream *rpc = open_rpc(0, &arena, &error);
     assert_non_null(rpc);
     tc_h2_stream_cancel(rpc, TC_H2_CANCEL);
-    /* The limit rises: the streams come back after their backoffs. */
+    /* The limit rises: the streams are opened again after their backoffs. */
     fake_h2_setting(peers[0], 3, 100);
     run(3000);
     assert_int_equal(side_streams_open(), 3);
     tc_arena_fini(&arena);
 }
 
-/* A server that sends as fast as it can costs one callback in each TC_SIDE_PACE_MS, in which at most TC_SIDE_MESSAGES
- * messages are read; the newest of them is told. */
+/* A server sends as fast as it can. In each TC_SIDE_PACE_MS at most TC_SIDE_MESSAGES messages are read, and the watch
+ * hears the newest of them. */
 static void messages_are_read_at_a_pace(void **state)
 {
     (void)state;
@@ -562,7 +562,7 @@ static void a_large_message_ends_it(void **state)
     assert_true(requested(0, "10") != 0);
 }
 
-/* A callback ends the watches of a mask; bit 3: tc_side_streams_fini is called from inside as well. */
+/* The callback of watch `first` ends the watches of `mask`; bit 3: it also calls tc_side_streams_fini. */
 static void callbacks_may_end_anything(void **state)
 {
     (void)state;
