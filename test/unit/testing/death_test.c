@@ -1,5 +1,5 @@
-/* Waits that cannot end in a world, and waits on a thread that did not make it: the process says why and aborts. Each
- * test has a process of its own. */
+/* Waits that cannot end in a world, and waits on a thread that did not make the world: the process says why and aborts.
+ * Each test forks a process for it. */
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -10,7 +10,7 @@
 
 #define SERVER "10.0.0.1:443"
 
-/* Runs fn in a child; stores what it writes to stderr. Returns the signal that ended it, or 0. */
+/* Runs fn in a child process; stores up to 4095 bytes of its stderr. Returns the signal that ended it, or 0. */
 static int dies(void (*fn)(void), char said[4096])
 {
     int ends[2];
@@ -69,9 +69,9 @@ static void test_a_wait_without_end(void **state)
     char said[4096];
     assert_int_equal(dies(wait_for_ever, said), SIGABRT);
     assert_non_null(strstr(said, "more than an hour without a limit"));
-    /* Compilers for ARM and RISC-V make no tables for backtraces by themselves. */
+    /* By default compilers for 32-bit ARM and RISC-V emit no unwind tables, which a backtrace needs. */
 #if defined(__GLIBC__) && !defined(__arm__) && !defined(__riscv)
-    assert_non_null(strstr(said, "_death(")); /* where this program called what waits */
+    assert_non_null(strstr(said, "_death(")); /* a frame of this program, "..._death" */
 #endif
 }
 

@@ -1,4 +1,4 @@
-/* Shared by the tests of torc/testing.h: a server that says its name, and calls to it. On the public API alone. */
+/* Shared by the tests of torc/testing.h: a server that says its name, and calls to it. Uses only Torc's public API. */
 #ifndef TC_UNIT_TESTING_KIT_H
 #define TC_UNIT_TESTING_KIT_H
 
@@ -14,9 +14,9 @@
 struct says {
     torc_server *server;
     const char *name;
-    int fails;    /* number of the next calls that end with UNAVAILABLE */
-    int calls;    /* that came */
-    int64_t last; /* when the last call came */
+    int fails;    /* how many of the next calls end with UNAVAILABLE */
+    int calls;    /* how many came */
+    int64_t last; /* when the last call came, by torc_time_ms */
 };
 
 static void says_on_call(torc_server_call *call, const torc_message *request, void *arg)
@@ -44,7 +44,8 @@ static inline void says_begin(struct says *s, const char *name, const char *addr
     assert_int_equal(torc_server_start(s->server, NULL), 0);
 }
 
-/* Calls /t.Test/Say and stores who answered, or the code's number and the text: "14 not now". Returns the code. */
+/* Calls /t.Test/Say and waits. Stores the server's name, or the code's number and the text: "14 not now". Returns the
+ * code. `options` may be NULL. */
 static inline int say(torc_channel *channel, const struct torc_call_options *options, char said[128])
 {
     torc_result *r = torc_unary(channel, "t.Test/Say", "", 0, options);

@@ -1,5 +1,5 @@
 /* LB policies of the application's own (torc/lb.h) in a world: children by config, configs that are refused, ends of
- * RPCs, timers, states that are none. */
+ * RPCs, timers, states that a policy must not have. */
 #include "unit/testing/kit.h"
 
 enum { SERVERS = 2 };
@@ -19,7 +19,7 @@ struct tally {
     int64_t timer_at;
     int config_code;
     char config_error[256];
-    const char *own_config; /* NULL: that of the service config */
+    const char *own_config; /* of the child; NULL: childPolicy in the policy's config */
     int destroyed;
 };
 
@@ -36,7 +36,7 @@ static void tally_update(void *state, const torc_lb_endpoint *const *endpoints, 
     torc_error *error = NULL;
     if (!t->child)
         t->child = torc_lb_child_create(t->helper, NULL, NULL);
-    torc_lb_child_set_endpoints(t->child, endpoints, n); /* has no policy at first */
+    torc_lb_child_set_endpoints(t->child, endpoints, n); /* the child has no policy at first */
     t->config_code = torc_lb_child_set_config(t->child, t->own_config ? t->own_config : config_json,
                                               t->own_config ? NULL : "childPolicy", &error);
     snprintf(t->config_error, sizeof(t->config_error), "%s", torc_error_text(error));
@@ -122,7 +122,7 @@ struct world {
     torc_channel *channel;
 };
 
-/* `config` is that of the policy. The error is the caller's. */
+/* Makes a channel with the policy tally, whose config is `config`. Returns NULL with an error if it is refused. */
 static torc_channel *channel_with(struct world *w, const char *config, torc_error **error)
 {
     const struct torc_lb_factory tally = {.size = sizeof(tally),
@@ -207,7 +207,7 @@ static void test_child_config_is_refused(void **state)
     }
 }
 
-/* Policies that are children of one another end at a depth of 16. */
+/* A policy that makes a child of its own kind: more than 16 policies within each other are refused. */
 static struct {
     int made;
     torc_lb_helper *helpers[32];
@@ -254,7 +254,7 @@ static void nested_destroy(void *state)
     (void)state;
 }
 
-/* Makes the child already in `create`. */
+/* Makes the child in `create`, before any update. */
 static void *nested_create_child(torc_lb_helper *helper, void *arg)
 {
     nested_create(helper, arg);
@@ -384,7 +384,7 @@ static int all_ended(void *arg)
     return ended == *(int *)arg;
 }
 
-/* One RPC at a time: the next one is picked when the end of the RPC before it publishes a state. */
+/* One RPC at a time: at the end of an RPC the policy publishes a state, and the channel picks for the next RPC. */
 static void test_an_end_lets_the_next_go(void **state)
 {
     (void)state;
@@ -415,7 +415,7 @@ static void test_an_end_lets_the_next_go(void **state)
     assert_int_equal(torc_testing_advance(w.world, 2000), 0);
     assert_int_equal(w.tally.timers, 3);
 
-    /* The end of an RPC that comes after the policy's is told to nobody. */
+    /* An RPC is under way when its channel ends: on_call_end is not called after `destroy`. */
     ended = 0;
     assert_int_equal(torc_unary_async(w.channel, "t.Test/Late", "", 0, NULL, on_result, &at[0], NULL, NULL), 0);
     assert_int_equal(torc_testing_advance(w.world, 100), 0);
@@ -428,7 +428,7 @@ static void test_an_end_lets_the_next_go(void **state)
     assert_int_equal(w.tally.destroyed, 1);
 }
 
-/* States that no policy has count as TRANSIENT_FAILURE: here below weighted_target, which keeps a table by state. */
+/* A state that a policy must not have counts as TRANSIENT_FAILURE, here below weighted_target. */
 static int shown;
 
 static void shows_update(void *state, const torc_lb_endpoint *const *endpoints, size_t n, const char *config_json)

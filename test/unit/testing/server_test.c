@@ -1,5 +1,5 @@
-/* Servers of a world (torc/testing.h): handlers that answer late, stream, wait on a pool, and call other servers. And
- * the order of things, which is the seed's. */
+/* Servers of a world (torc/testing.h): handlers that answer late, stream, wait on a pool, and call other servers. The
+ * order of events, which depends on the seed alone. */
 #include "unit/testing/kit.h"
 
 #define SERVER "10.0.0.1:443"
@@ -26,7 +26,7 @@ static void world_end(torc_server *server, torc_channel *channel)
     assert_int_equal(torc_testing_free(world), 0);
 }
 
-/* --- a handler that answers later, and one whose client gives up first --- */
+/* --- a handler that answers later: after its client's deadline, or before it --- */
 
 static void answer(void *arg)
 {
@@ -63,7 +63,7 @@ static void test_a_late_answer(void **state)
 
 /* --- streams --- */
 
-/* Sends back each message, on a thread that waits. */
+/* Sends back each message. Blocks, on a thread of a pool. */
 static void on_echo(torc_server_call *call, void *arg)
 {
     const torc_message *message;
@@ -100,7 +100,7 @@ static void test_a_stream(void **state)
     world_end(server, channel);
 }
 
-/* Sleeps, as a slow handler does. */
+/* Answers after 700 ms of virtual time. */
 static void on_slow(torc_server_call *call, const torc_message *request, void *arg)
 {
     (void)request, (void)arg;
@@ -124,7 +124,7 @@ static void test_a_handler_that_sleeps(void **state)
     world_end(server, channel);
 }
 
-/* Sleeps for two hours, after the end of its RPC. */
+/* Replies, then sleeps for two hours of virtual time. */
 static void on_sleeper(torc_server_call *call, const torc_message *request, void *arg)
 {
     (void)request;
@@ -132,7 +132,7 @@ static void on_sleeper(torc_server_call *call, const torc_message *request, void
     *(int *)arg = torc_testing_advance(world, 7200000);
 }
 
-/* torc_pool_free waits for a handler, however long the handler waits with a limit of its own. */
+/* torc_pool_free waits for a handler that sleeps longer than a wait without a limit may last, which is an hour. */
 static void test_a_handler_that_sleeps_long(void **state)
 {
     (void)state;
@@ -158,7 +158,7 @@ static void on_wait(torc_server_call *call, void *arg)
     torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
 }
 
-/* Handlers that wait when the world ends: their waits end with it. */
+/* Handlers wait without a limit while the test frees its handles and the world. Their waits end with TORC_ECLOSED. */
 static void test_handlers_that_are_left(void **state)
 {
     (void)state;
@@ -256,7 +256,7 @@ static void on_number(torc_server_call *call, const torc_message *request, void 
     torc_server_call_reply(call, torc_message_data(request), torc_message_size(request));
 }
 
-/* Runs calls of four runtimes at a time, and stores the order of their ends. */
+/* Runs CALLS calls on four runtimes at once, and stores the order in which they end. */
 static void order_run(uint64_t seed, struct order *order)
 {
     struct torc_handler handler = {TORC_SIZE(torc_handler), .unary = on_number};

@@ -46,7 +46,7 @@ static void test_a_deadline(void **state)
         assert_int_equal(say(channel, &o, said), TORC_STATUS_DEADLINE_EXCEEDED);
         assert_int_equal(torc_time_ms(), 1000 + i * 30000);
     }
-    assert_true(real_seconds() - began < 20); /* with a sanitizer; 86,400 s without a world */
+    assert_true(real_seconds() - began < 20); /* a sanitizer is slow; without a world it is a day */
     torc_channel_free(channel);
     torc_server_free(s.server);
     assert_int_equal(torc_testing_free(world), 0);
@@ -71,7 +71,7 @@ static void tick(void *arg)
         *(int *)arg = -1;
 }
 
-/* A function that sets itself again ticks until the world ends. */
+/* A function of torc_testing_after that sets itself again runs each 10 ms until the world ends. */
 static void test_ticks(void **state)
 {
     (void)state;
@@ -98,7 +98,7 @@ static void again_now(void *arg)
     torc_testing_after(ticking, 0, again_now, arg);
 }
 
-/* Work without end at one moment: time goes on, and an RPC ends with its deadline. */
+/* Work that has no end at one moment: time goes on all the same, and an RPC ends at its deadline. */
 static void test_work_without_end(void **state)
 {
     (void)state;
@@ -144,7 +144,7 @@ static void test_poll(void **state)
     assert_int_equal(torc_runtime_poll(one, 0), 0);
     assert_int_equal(torc_runtime_poll(one, 100), 0);
     assert_int_equal(torc_time_ms(), 1100);
-    assert_int_equal(torc_testing_after(ticking, 50, set, &late), 0); /* an event that is not the runtime's */
+    assert_int_equal(torc_testing_after(ticking, 50, set, &late), 0); /* an event, but not of the runtime `one` */
     assert_int_equal(torc_runtime_post(other, on_post, &posted), 0);
     assert_int_equal(torc_runtime_poll(one, 100), 0);
     assert_int_equal(torc_time_ms(), 1200);
@@ -179,14 +179,14 @@ static void test_time(void **state)
     assert_int_equal(torc_time_left(torc_time_ms() + 5), 5);
     assert_int_equal(torc_testing_after(world, 1000000, set, &never), 0);
     assert_int_equal(torc_testing_free(world), 0);
-    assert_int_equal(never, 1); /* at the latest at the end */
+    assert_int_equal(never, 1); /* called inside torc_testing_free */
 }
 
 #define RETRIES                                                                                                        \
     "{\"methodConfig\": [{\"name\": [{}], \"retryPolicy\": {\"maxAttempts\": 4, \"initialBackoff\": \"10s\", "         \
     "\"maxBackoff\": \"100s\", \"backoffMultiplier\": 2, \"retryableStatusCodes\": [\"UNAVAILABLE\"]}}]}"
 
-/* Three attempts fail; the fourth comes after backoffs of about 10, 20 and 40 s (A6: each up to 20 % off). */
+/* Three attempts fail. The fourth comes after backoffs of 10, 20 and 40 s, each up to 20 % more or less (A6). */
 static void test_retries(void **state)
 {
     (void)state;
@@ -206,7 +206,7 @@ static void test_retries(void **state)
     assert_int_equal(torc_testing_free(world), 0);
 }
 
-/* Backoff between attempts to connect: the wait for READY ends when the server is there and the backoff is over. */
+/* Backoff between attempts to connect: torc_channel_connect returns when the server is up and the backoff is over. */
 static void test_refused(void **state)
 {
     (void)state;
@@ -249,7 +249,7 @@ static void test_cut_and_stall(void **state)
     assert_int_equal(torc_testing_free(world), 0);
 }
 
-/* Connections of a silent host are still there for stall and cut, which ends them. */
+/* torc_testing_stall and torc_testing_cut still find the connections of a silent host, and cut ends them. */
 static void test_cut_of_a_silent_host(void **state)
 {
     (void)state;
@@ -281,7 +281,8 @@ static void on_text(const torc_result *result, void *arg)
     snprintf(arg, 128, "%s", torc_result_text(result));
 }
 
-/* The client's bytes stay unacknowledged: its end gives up after 15 minutes. The server's end hears nothing of it. */
+/* The client's bytes stay unacknowledged: after 15 minutes the client's end of the connection fails. The server's end
+ * hears nothing of it. */
 static void test_giving_up(void **state)
 {
     (void)state;
@@ -311,8 +312,8 @@ static void test_giving_up(void **state)
     assert_int_equal(torc_testing_free(world), 0);
 }
 
-/* Bytes that are on their way when the host falls silent stay unacknowledged, and so do bytes that have arrived whose
- * acknowledgement has not. Bytes that were acknowledged do not end a connection. */
+/* When the host falls silent, bytes that are on their way stay unacknowledged. So do bytes that have arrived, if their
+ * acknowledgement is on its way. Bytes that were acknowledged do not end a connection. */
 static void test_giving_up_what_was_on_its_way(void **state)
 {
     static const struct {
@@ -348,7 +349,7 @@ static void test_giving_up_what_was_on_its_way(void **state)
 
 #define TWO_HOURS 7200000
 
-/* Waits of more than an hour that have a limit: of their own, or the deadline of their RPC. */
+/* Waits of more than an hour are allowed with a limit: of their own, or the deadline of their RPC. */
 static void test_long_limits(void **state)
 {
     (void)state;
@@ -389,7 +390,7 @@ static int turn(void *arg)
     return 1;
 }
 
-/* A function that is asked whether it is done must not turn the world, and cannot. */
+/* The `done` of torc_testing_run_until can neither turn the world nor end it. */
 static void test_done_that_turns(void **state)
 {
     (void)state;
@@ -400,7 +401,7 @@ static void test_done_that_turns(void **state)
     assert_int_equal(torc_testing_free(world), 0);
 }
 
-/* A connection takes a round trip, the RPC another one, and HTTP/2's SETTINGS part of one. */
+/* With 50 ms each way connecting takes at least a round trip, and an RPC exactly one. */
 static void test_delay(void **state)
 {
     (void)state;
@@ -443,7 +444,7 @@ static void test_names(void **state)
     assert_int_equal(torc_testing_free(world), 0);
 }
 
-/* A port of the system's choice is told, and a second listener is refused. */
+/* Port 0 stands for the next port, counted from 49152. A second listener at an address is refused. */
 static void test_listening(void **state)
 {
     (void)state;
@@ -510,7 +511,7 @@ static void test_misuse(void **state)
     assert_int_equal(torc_testing_free(NULL), 0);
 }
 
-/* Handles that are given up after their world. */
+/* A channel and a server are freed after their world. */
 static void test_order_of_ends(void **state)
 {
     (void)state;
@@ -534,7 +535,7 @@ static void free_once_more(void *world)
     assert_int_equal(torc_testing_free(world), TORC_EDEADLK);
 }
 
-/* The functions that still wait are called at the end of the world, and do not end it themselves. */
+/* torc_testing_free calls the functions of torc_testing_after that still wait. They cannot end the world themselves. */
 static void test_end_within_the_end(void **state)
 {
     (void)state;

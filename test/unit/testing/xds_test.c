@@ -119,7 +119,7 @@ static void test_a_ring(void **state)
     assert_string_equal(both, again);
 }
 
-/* A backend dies: its users go to the other, and come back when it is back and the backoff over. */
+/* A backend dies: its users go to the other one. They come back when the backend is up and the backoff is over. */
 static void test_failover(void **state)
 {
     (void)state;
@@ -137,7 +137,8 @@ static void test_failover(void **state)
     assert_string_equal(both, again);
 }
 
-/* The control plane refuses connections: the channel keeps its resources, and a new one fails with the reason. */
+/* The control plane refuses connections: a channel keeps its resources, and calls of a new channel fail with the
+ * reason. */
 static void test_no_control_plane(void **state)
 {
     (void)state;
@@ -188,15 +189,16 @@ static const char *const large_ring = "{\"@type\": " CLUSTER ", name: orders, ty
 
 static int left;
 
-/* Returns whether `left` steps are done. */
+/* Counts `left` down, once a step. Returns 1 when none was left. */
 static int are_done(void *arg)
 {
     (void)arg;
     return left-- == 0;
 }
 
-/* Ends the world after 0, 1, 2, ... steps. After some of these the background job is pending that builds the ring (over
- * 32,768 entries): nothing of it leaks, which a sanitizer sees. */
+/* Ends the world after 0, 1, 2, ... steps, as far as there are steps within a second. The ring has more than 32,768
+ * entries, so a background job builds it. When the world ends while the job is pending, nothing of the job leaks, which
+ * a sanitizer sees. */
 static void test_ends_amid_a_job(void **state)
 {
     (void)state;

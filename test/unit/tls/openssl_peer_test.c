@@ -146,7 +146,7 @@ static void tls_1_2_is_accepted_without_renegotiation(void **state)
     assert_int_equal(SSL_renegotiate(peer.ssl), 1);
     SSL_do_handshake(peer.ssl);
     raw_pump(&peer, f);
-    assert_false(SSL_is_init_finished(peer.ssl)); /* the client asked for a handshake and got none */
+    assert_false(SSL_is_init_finished(peer.ssl)); /* the server did not answer the renegotiation */
     raw_free(&peer);
 }
 
@@ -192,7 +192,7 @@ static void put_data(struct raw_peer *p, struct kit_tls_pair *f)
     raw_put(p, f);
 }
 
-/* Connects a Torc client to a server that is OpenSSL alone, which sends one byte of data. */
+/* Connects a Torc client to a server that is OpenSSL alone. The server sends one byte, which the client receives. */
 static struct raw_peer raw_server_up(struct kit_tls_pair *f, int version)
 {
     struct tc_tls_opts client = kit_tls_pair_client_opts();
@@ -202,7 +202,7 @@ static struct raw_peer raw_server_up(struct kit_tls_pair *f, int version)
     kit_tls_pair_start_client(f, &client, "backend.test");
     raw_pump(&peer, f);
     assert_non_null(f->client.bs);
-    put_data(&peer, f); /* after the tickets of the handshake */
+    put_data(&peer, f); /* so the tickets of the handshake no longer count */
     tc_loop_drain(f->loop);
     assert_int_equal(f->client.received.len, 1);
     return peer;
@@ -231,7 +231,7 @@ static void key_updates_without_data_are_bounded(void **state)
     size_t sent = fake_pipe_unread(f->pipe, 0).len;
     tc_loop_drain(f->loop);
     assert_too_many_messages(f);
-    assert_true(fake_pipe_unread(f->pipe, 0).len > sent / 4); /* the other bytes were not looked at */
+    assert_true(fake_pipe_unread(f->pipe, 0).len > sent / 4); /* the client stopped reading */
     raw_free(&peer);
 }
 
@@ -255,8 +255,8 @@ static void renegotiations_without_data_are_bounded(void **state)
 {
     struct kit_tls_pair *f = *state;
     struct raw_peer peer = raw_server_up(f, TLS1_2_VERSION);
-    /* A renegotiation counts as one message (the client's alert that refuses it) or, where OpenSSL reports the peer's
-     * request too, as two: more than 64 messages are 33 to 65 renegotiations. */
+    /* The client refuses a renegotiation with an alert, which counts as a message. Some versions of OpenSSL report the
+     * request as a message too. So more than 64 messages are 33 to 65 renegotiations. */
     for (int i = 0; i < 65; i++) {
         assert_true(f->client.read_error == 0 || i > 32);
         SSL_renegotiate(peer.ssl);
@@ -301,7 +301,8 @@ static void one_read_takes_a_bounded_part_of_large_tickets(void **state)
     assert_int_equal(f->client.bs->ops->read(f->client.bs, buf, sizeof(buf)), TORC_EAGAIN);
     size_t taken = sent - fake_pipe_unread(f->pipe, 0).len;
     assert_in_range(taken, 256 * 1024, 274 * 1024);
-    /* Work that was asked for meanwhile goes before the rest, which then comes by itself. */
+    /* While reading is off nothing more is read. When it is on again the rest comes, but other tasks of the loop run
+     * in between. */
     f->client.bs->ops->set_reading(f->client.bs, false);
     tc_loop_drain(f->loop);
     assert_int_equal(fake_pipe_unread(f->pipe, 0).len, sent - taken);
@@ -333,19 +334,19 @@ static void key_update_answers_to_a_peer_that_does_not_read_are_bounded(void **s
     struct kit_tls_pair *f = *state;
     struct raw_peer peer = raw_server_up(f, TLS1_3_VERSION);
     fake_pipe_set_capacity(f->pipe, 0);
-    /* Each asks for an answer, a record of 27 bytes, which cannot leave. */
+    /* Each key update asks for an answer, a record of 27 bytes, which cannot be sent. */
     for (int i = 0; i < 40000 && f->client.read_error == 0; i++) {
         if (i % 32 == 0)
-            assert_int_equal(SSL_write(peer.ssl, "x", 1), 1); /* or they would be too many without data */
+            assert_int_equal(SSL_write(peer.ssl, "x", 1), 1); /* otherwise too many messages come without data */
         put_key_update(&peer, f, SSL_KEY_UPDATE_REQUESTED);
         tc_loop_drain(f->loop);
     }
-    /* At some point we stop reading instead of queueing more: the rest waits in the pipe. */
+    /* The client stops reading instead of queueing more answers: the rest waits in the pipe. */
     assert_int_equal(f->client.read_error, 0);
     assert_true(fake_pipe_unread(f->pipe, 0).len > 100000);
     fake_pipe_set_capacity(f->pipe, SIZE_MAX);
     tc_loop_drain(f->loop);
-    assert_int_equal(fake_pipe_unread(f->pipe, 0).len, 0); /* and we go on when the peer reads */
+    assert_int_equal(fake_pipe_unread(f->pipe, 0).len, 0); /* it goes on when the peer reads */
     assert_int_equal(f->client.read_error, 0);
     ERR_clear_error();
     raw_free(&peer);

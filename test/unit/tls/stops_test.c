@@ -1,5 +1,5 @@
-/* Servers that stop within the handshake, at places in each of their flights: they say nothing more, they close, or
- * garbage follows; and servers that close an established connection within a record or after it. */
+/* Servers that stop within the handshake: they fall silent, close, or send garbage. Servers that close an established
+ * connection within a record or after it. */
 #include "tls/tls.h"
 
 #include <openssl/err.h>
@@ -14,7 +14,7 @@ struct server {
     SSL_CTX *ctx;
     SSL *ssl;
     BIO *in, *out;
-    size_t sent; /* of what it has made */
+    size_t sent; /* bytes that pump has passed on to the client */
 };
 
 static int choose_h2(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
@@ -74,8 +74,8 @@ static bool pump(struct server *s, struct kit_tls_pair *f, size_t most)
 
 enum end { SILENT, CLOSED, GARBAGE, N_ENDS };
 
-/* Stops the server after `most` bytes and asserts the client's failure. Returns false if the client was connected
- * before that. */
+/* Stops the server after `most` bytes and asserts that the client fails. Returns false if the client was connected by
+ * then, or the server had fewer bytes to send. */
 static bool stop_at(int version, size_t most, enum end end)
 {
     void *state;
@@ -105,7 +105,7 @@ static bool stop_at(int version, size_t most, enum end end)
     return enough;
 }
 
-/* Stops at each of the first twelve bytes, where record and message headers are, and at every 61st byte after them. */
+/* Stops after 0 to 12 bytes, where record and message headers are, and then at every 61st byte. The ends take turns. */
 static void stops_within_the_handshake(void **state)
 {
     (void)state;
@@ -118,13 +118,13 @@ static void stops_within_the_handshake(void **state)
     }
 }
 
-/* Part of a record comes, or all of it, or close_notify as well; then the end. The stream is marked as cut unless
- * close_notify came. */
+/* The connection ends after part of a record, after the whole record, or after a close_notify as well. The stream is
+ * marked as cut unless close_notify came. */
 static void an_end_without_close_notify_is_said(void **state)
 {
     (void)state;
     static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
-    static const size_t parts[] = {0, 1, 4, 5, 6, 30, 61}; /* 40 bytes of data take 62 at the least */
+    static const size_t parts[] = {0, 1, 4, 5, 6, 30, 61}; /* the record has 62 bytes at least: 40 of data */
     for (size_t i = 0; i < 2 * (TC_ARRAY_LEN(parts) + 2); i++) {
         void *fixture;
         size_t k = i / 2;

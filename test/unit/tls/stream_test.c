@@ -1,5 +1,5 @@
-/* The byte stream that TLS makes: data both ways, back-pressure, ends and errors. kits/tls_pair has a client and a
- * server over fakes/pipe. */
+/* TLS as a byte stream: handshakes that end or fail, data both ways, back-pressure, ends and errors. kits/tls_pair has
+ * a client and a server over fakes/pipe. */
 #include "tls/tls.h"
 
 #include "base/mem.h"
@@ -19,7 +19,7 @@ static void a_good_handshake_gives_a_secure_stream(void **state)
     assert_true(tc_addr_eq(&f->client.bs->peer, &fake_pipe_end(f->pipe, 0)->peer));
     kit_tls_pair_send_and_compare(f, &f->client, &f->server, 1);
     kit_tls_pair_send_and_compare(f, &f->server, &f->client, 300000);
-    /* The bytes on the wire differ from those that were sent. */
+    /* The wire does not carry the plaintext. */
     tc_buf_append_str(&f->client.to_send, "plaintext");
     kit_tls_pair_side_send(&f->client);
     assert_int_equal(tc_slice_find(fake_pipe_unread(f->pipe, 1), tc_slice_str("plaintext")), -1);

@@ -1,6 +1,8 @@
-/* A thread of the application that used TLS ends: OpenSSL takes its locks for that inside a foreign section alone,
- * which a fork waits for. The functions below stand before libc's for OpenSSL too; the thread sanitizer has its own in
- * their place, so that the test is skipped under it. */
+/* A thread of the application used TLS and ends. OpenSSL then frees the thread's state, and takes its locks for that
+ * only inside a foreign section (base/fork.h), which a fork waits for.
+ *
+ * The functions below replace libc's, also for OpenSSL. The thread sanitizer has its own replacements, so the test is
+ * skipped under it. */
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -10,11 +12,11 @@
 
 #ifndef __SANITIZE_THREAD__
 
-static TC_THREAD_LOCAL bool ends;
-static TC_THREAD_LOCAL int held;
-static unsigned taken;           /* write locks of all threads: OpenSSL's */
-static unsigned inside, outside; /* write locks that an ending thread took: while it held a lock, as that of the
-                                    section is; and while it held none */
+static TC_THREAD_LOCAL bool ends; /* the thread has run its function */
+static TC_THREAD_LOCAL int held;  /* locks of the thread; a foreign section is a read lock */
+static unsigned taken;            /* write locks of all threads, which are OpenSSL's */
+static unsigned inside, outside;  /* write locks of a thread that ends: taken while it held another lock, and while
+                                     it held none */
 
 typedef int lock_fn(pthread_rwlock_t *lock);
 static lock_fn *rdlock, *wrlock, *unlock;

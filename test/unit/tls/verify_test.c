@@ -1,5 +1,5 @@
 /* Peers that a handshake accepts or refuses: names, roots, certificates of clients, the verify callback. Contexts that
- * are refused. Names that a connected peer has as well (peer_is). kits/tls_pair has a client and a server over
+ * are refused. Names that a connected peer may be addressed by (peer_is). kits/tls_pair has a client and a server over
  * fakes/pipe. */
 #include "tls/tls.h"
 
@@ -76,7 +76,7 @@ static void an_empty_name_is_refused(void **state)
     kit_tls_pair_assert_failed(&f->client, "there is no server name to verify");
 }
 
-/* An event of the byte stream may come before the task that refuses: nothing may be said to an unverifiable peer. */
+/* An event of the byte stream comes before the task that refuses. The client still sends nothing to the peer. */
 static void an_event_before_the_refusal_begins_no_handshake(void **state)
 {
     struct kit_tls_pair *f = *state;
@@ -88,7 +88,7 @@ static void an_event_before_the_refusal_begins_no_handshake(void **state)
     assert_int_equal(fake_pipe_unread(f->pipe, 1).len, 0);
 }
 
-/* OpenSSL takes a name that begins with a dot for all below it. */
+/* For ".test" OpenSSL itself would accept a certificate of any name below "test". */
 static const char *const no_hosts[] = {".test",          ".wild.test", "..test", "backend..test", ".",     "..",
                                        "backend.test..", "*",          "*.",     "*.wild.test",   "*.test"};
 
@@ -204,7 +204,7 @@ static void a_missing_client_certificate_is_refused(void **state)
     struct tc_tls_opts client = kit_tls_pair_client_opts(), server = mutual_server(TC_TLS_VERIFY_FULL);
     kit_tls_pair_shake(f, &client, "backend.test", &server);
     kit_tls_pair_assert_failed(&f->server, "peer did not return a certificate");
-    /* With TLS 1.3 the client is through before the server has looked. */
+    /* With TLS 1.3 the client's handshake is over before the server checks the certificate. */
     assert_non_null(f->client.bs);
     assert_int_equal(f->client.read_error, TORC_EPROTO);
     assert_non_null(strstr(tc_status_text(&f->client.bs->error), "alert certificate required"));
@@ -297,7 +297,7 @@ static void bad_material_is_refused_with_its_name(void **state)
     assert_refused(&opts, "a server needs a certificate");
 }
 
-/* Names that a connected peer has as well. */
+/* Names that a connected peer may be addressed by. */
 
 static void other_names_of_a_certificate(void **state)
 {
@@ -326,7 +326,7 @@ static void any_name_where_none_was_looked_at(void **state)
     assert_true(f->client.bs->ops->peer_is(f->client.bs, tc_slice_str("any.test")));
 }
 
-/* A hook of the application has accepted the peer under one name. */
+/* one_name: peer_is accepts the handshake's name only, although the certificate has more. */
 static void one_name_alone(void **state)
 {
     struct kit_tls_pair *f = *state;
@@ -338,7 +338,7 @@ static void one_name_alone(void **state)
     struct tc_bytestream *bs = f->client.bs;
     assert_true(bs->ops->peer_is(bs, tc_slice_str("backend.test")));
     assert_true(bs->ops->peer_is(bs, tc_slice_str("Backend.test.")));
-    assert_false(bs->ops->peer_is(bs, tc_slice_str("a.wild.test"))); /* of the same certificate */
+    assert_false(bs->ops->peer_is(bs, tc_slice_str("a.wild.test"))); /* in the certificate */
     assert_false(bs->ops->peer_is(bs, tc_slice_str("127.0.0.1")));
     assert_false(bs->ops->peer_is(bs, tc_slice_str("")));
 }
