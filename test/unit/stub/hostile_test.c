@@ -1,8 +1,8 @@
 /* torc_protobuf_c_unpack on hostile bytes. They are refused with a text that says where and why, or read as protobuf
  * demands.
  *
- * Each message is unpacked on a thread with a stack of 256 KiB. The allocator of this program counts bytes, and unpack
- * compares their peak with the budget for the message (tc_unpack_budget). */
+ * Each message is unpacked on a thread with a stack of 256 KiB. The allocator of this program counts bytes: their peak
+ * is little more than twice the budget of the message (tc_unpack_budget) at most. */
 #include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>

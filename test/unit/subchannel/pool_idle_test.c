@@ -237,7 +237,7 @@ static void test_connected_again_beside_silent_ones(void **state)
     fini();
 }
 
-/* The pool drops a kept connection that ends at once, and the next subchannel makes another connection. */
+/* The pool drops a kept connection as soon as it ends, and the next subchannel makes another connection. */
 static void test_lost_while_kept(void **state)
 {
     (void)state;

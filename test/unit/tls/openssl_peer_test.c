@@ -146,7 +146,7 @@ static void tls_1_2_is_accepted_without_renegotiation(void **state)
     assert_int_equal(SSL_renegotiate(peer.ssl), 1);
     SSL_do_handshake(peer.ssl);
     raw_pump(&peer, f);
-    assert_false(SSL_is_init_finished(peer.ssl)); /* the server did not answer the renegotiation */
+    assert_false(SSL_is_init_finished(peer.ssl)); /* the renegotiation did not complete */
     raw_free(&peer);
 }
 
