@@ -40,7 +40,8 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Updates to the priorities p and q, and draining endpoints. */
+/* Updates the policy with the endpoints of priorities p and q, with endpoints of the root ("A!DRAINING"), and with a
+ * config of these fields. */
 static void update(struct fake_lb *f, const char *p, const char *q, const char *draining, const char *fields)
 {
     struct tc_endpoints *tree = fake_lb_endpoint_tree("p", p, "q", q, NULL);
@@ -151,8 +152,7 @@ static void tells_what_was_picked(void **state)
     assert_string_equal(session.passed_over, "the cluster has no such endpoint");
 }
 
-/* A cookie that names the endpoint can be followed, however many addresses the endpoint has: the policy gives
- * TC_SESSION_ADDRS_MAX of them. */
+/* The policy gives at most TC_SESSION_ADDRS_MAX addresses of an endpoint, as many as a cookie may name. */
 static void endpoint_of_many_addresses(void **state)
 {
     struct fake_lb *f = *state;
@@ -213,7 +213,7 @@ static void draining_not_wanted(void **state)
         at_b += strcmp(pick(f, A), B) == 0;
     assert_int_equal(at_b, 2);
     assert_string_equal(session.passed_over, "the endpoint is DRAINING");
-    /* Statuses that exclude an endpoint whose subchannel is held already. */
+    /* A status that is not in the list excludes an endpoint that has a subchannel: B here, A below. */
     update(f, B " " C, "", A "!DRAINING", "'overrideHostStatus': ['DRAINING'], " BELOW(RR));
     assert_string_equal(pick(f, A), "QUEUE");
     ready(f, A);
@@ -274,7 +274,7 @@ static void order_of_states(void **state)
     ready(f, "9.9.9.9:9");
     fake_lb_take_connects(f);
     const char *all = D "," C "," B "," A;
-    /* A has failed, B is CONNECTING, C is IDLE, D is READY. */
+    /* A fails, B is CONNECTING, C becomes IDLE, D becomes READY. */
     assert_string_equal(pick(f, A), "QUEUE");
     fake_lb_set_failed(f, A, "refused");
     assert_string_equal(pick(f, B), "QUEUE");
@@ -286,7 +286,7 @@ static void order_of_states(void **state)
     fake_lb_take_connects(f);
     assert_string_equal(pick(f, A "," B "," C "," D), D);
     fake_lb_set(f, D, TORC_CONNECTIVITY_CONNECTING);
-    /* IDLE before CONNECTING, though that address comes first in the cookie. */
+    /* IDLE before CONNECTING, though the cookie names the CONNECTING address first. */
     assert_string_equal(pick(f, all), "QUEUE");
     assert_connects(f, C " ");
     fake_lb_set_failed(f, C, "refused");
@@ -345,7 +345,7 @@ static void sweeps_are_apart(void **state)
     assert_int_equal(fake_lb_count(f, C), 0);
 }
 
-/* The default is one hour. */
+/* The default idle_timeout is one hour. */
 static void idle_timeout_by_default(void **state)
 {
     struct fake_lb *f = *state;
@@ -407,7 +407,7 @@ static void behind_a_proxy(void **state)
         assert_string_equal(pick(f, A), A);
 }
 
-/* Updates to one endpoint in each of the two priorities, of which A has a hostname. */
+/* Updates the policy with one endpoint in each priority. One of the two is A, which has this hostname. */
 static void update_named(struct fake_lb *f, const char *p, const char *q, const char *hostname)
 {
     struct tc_endpoints *tree = fake_lb_endpoint_tree("p", p, "q", q, NULL);
@@ -415,8 +415,8 @@ static void update_named(struct fake_lb *f, const char *p, const char *q, const 
     assert_true(fake_lb_update(f, tree, fake_lb_config(f, "xds_override_host", "{" BELOW(RR) "}", NULL), NULL));
 }
 
-/* The hostname is the SNI of a connection (A101) and the authority of its RPCs (A81): the policy's own subchannel does
- * not outlive a change, as the child's do not. */
+/* The hostname can be the SNI of a connection (A101) and the :authority of its RPCs (A81), so the policy ends its own
+ * subchannel when the hostname changes. */
 static void hostname_changes(void **state)
 {
     struct fake_lb *f = *state;
@@ -434,7 +434,7 @@ static void hostname_changes(void **state)
     assert_string_equal(f->pick.subchannel->endpoint->hostname->data, "two.example");
 }
 
-/* The child makes a second connection to the endpoint, and releases the first one when the second is there: the policy
+/* The child makes a second connection to the endpoint, and releases the first one when the second is READY. The policy
  * does not keep the first one. */
 static void child_renews(void **state)
 {
@@ -472,7 +472,8 @@ static void survives_a_move(void **state)
     assert_int_equal(fake_lb_count(f, A), 0);
 }
 
-/* The child releases a lost connection: the policy keeps it in IDLE, and connects it for the session. */
+/* The child releases the subchannel of a lost connection. The policy keeps the subchannel in IDLE, and connects it for
+ * the session. */
 static void adopts_a_lost_connection(void **state)
 {
     struct fake_lb *f = *state;
@@ -509,7 +510,7 @@ static void finish(struct fake_lb *f, int code)
     tc_status_fini(&status);
 }
 
-/* Updates outlier_detection over the policy to the priorities p and q. */
+/* Updates outlier_detection, whose child is xds_override_host, with the endpoints of priorities p and q. */
 static void update_outliers(struct fake_lb *f, const char *p, const char *q)
 {
     struct tc_lb_config *config =
@@ -520,8 +521,8 @@ static void update_outliers(struct fake_lb *f, const char *p, const char *q)
     assert_true(fake_lb_update(f, fake_lb_endpoint_tree("p", p, "q", q, NULL), config, NULL));
 }
 
-/* The child releases an endpoint that sessions use. Failures of the endpoint's RPCs then eject it for nobody: sessions
- * keep it, and other RPCs do not go there in any case. */
+/* The child releases an endpoint that sessions use. If the endpoint's RPCs then fail, sessions stay there:
+ * outlier_detection does not keep them away. */
 static void adopts_from_an_outlier(void **state)
 {
     (void)state;
@@ -574,7 +575,7 @@ static void removed_while_awaited(void **state)
     assert_true(f->reports > reports);
     assert_string_equal(pick(f, B), A);
     assert_int_equal(fake_lb_count(f, B), 0);
-    /* An update between the pick and its effect removes the endpoint, so nothing is connected. */
+    /* An update removes the endpoint after the pick and before the deferred connect, so nothing is connected. */
     session = (struct tc_session){.n = 1, .addrs = cookie};
     assert_int_equal(tc_addr_parse(&cookie[0], tc_slice_str(C)), 0);
     f->args.session = &session;
@@ -584,7 +585,7 @@ static void removed_while_awaited(void **state)
     assert_int_equal(fake_lb_count(f, NULL), 1);
 }
 
-/* Without sessions the policy does nothing: the child's pickers and endpoints pass through. */
+/* Without sessions the child's picker serves all RPCs, no RPC learns what was picked, and no timer runs. */
 static void off(void **state)
 {
     struct fake_lb *f = *state;

@@ -116,8 +116,8 @@ static void assert_last_reference(const struct tc_cluster_config *c)
     assert_int_equal(atomic_load(&c->ref.n), 1);
 }
 
-/* The policies of a cluster that does not change let go of the other clusters' old snapshots, and those of a cluster
- * that changes let go of its own. */
+/* When a cluster has a new snapshot, no policy holds the old one: neither the policies of that cluster nor the policies
+ * of a cluster that did not change. */
 static void old_snapshots_go(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static void dns_is_asked_again(void **state)
     kit_config_lb_free(f);
 }
 
-/* Makes n RPCs, which must go to 1.1.1.1:1. `failing` of them fail. */
+/* Makes n RPCs, which must go to 1.1.1.1:1. The first `failing` RPCs fail. */
 static void serve(struct fake_lb *f, unsigned n, unsigned failing)
 {
     struct tc_status failed = {.code = TORC_STATUS_INTERNAL};
@@ -221,7 +221,7 @@ static void outlier_detection(void **state)
     tc_loop_advance(f->loop, 5000);
     assert_string_equal(fake_lb_pick_hash(f, 7), "2.2.2.2:2");
     finish(f);
-    /* The cluster has no outlier detection. */
+    /* An update removes the outlier detection. */
     kit_config_update(f, cds_of("c"), one_cluster(RING_HASH, localities, NULL));
     serve(f, 2, 2);
     tc_loop_advance(f->loop, 5000);
@@ -315,7 +315,8 @@ static void aggregate_of_leaves(void **state)
     kit_config_lb_free(f);
 }
 
-/* The switch for control planes that set the policy on the aggregate. */
+/* An aggregate keeps its lb_config only with GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT (A75). The leaf clusters then
+ * use the aggregate's policy. */
 static void aggregate_with_its_own_policy(void **state)
 {
     TC_CASE(AG03);
@@ -402,7 +403,7 @@ static void drops_everything_without_endpoints(void **state)
     assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick_hash(f, 7), "DROP");
     assert_string_equal(fake_lb_pick_error(f), "EDS-configured drop: all (node ID:n1)");
-    /* The text is bounded, since each cluster of the assignment has it. */
+    /* The text of a long category is cut. */
     char text[2000], long_name[1000] = {0};
     memset(long_name, 'x', sizeof(long_name) - 1);
     snprintf(text, sizeof(text), DROPS(DROP("%s", 100, "HUNDRED")), long_name);
@@ -570,7 +571,7 @@ static void deleted_cluster(void **state)
     kit_config_lb_free(f);
 }
 
-/* The resolver has lost its listener: clusters that RPCs hold go on, other RPCs fail. */
+/* The resolver has lost its listener: clusters of the policy's config serve on, other RPCs fail. */
 static void error_of_the_resolver(void **state)
 {
     TC_CASE(CM02);
@@ -613,7 +614,7 @@ static void configs(void **state)
     (void)state;
     struct fake_lb *f = kit_config_lb("cds_experimental");
     static const struct {
-        const char *policy, *json, *fault; /* NULL: good */
+        const char *policy, *json, *fault; /* `fault` NULL: the config is valid */
     } rows[] = {
         {"cds_experimental", "{'cluster': 'c'}", NULL},
         {"cds_experimental", "{}", "cluster: field not present"},

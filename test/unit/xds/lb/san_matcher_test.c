@@ -82,7 +82,7 @@ static void certificates_are_checked(void **state)
     assert_false(check(&two, "DNS:1.test,DNS:2.test,DNS:3.test,DNS:4.test,DNS:5.test", "", "\"4.test\", ...)"));
 }
 
-/* A101: the SNI instead of the matchers, if one was sent. */
+/* A101: with by_sni, a certificate must cover the SNI that was sent. The matchers count only if none was sent. */
 static void sni_is_checked(void **state)
 {
     (void)state;
@@ -97,7 +97,7 @@ static void sni_is_checked(void **state)
     assert_true(check(&sni_alone, NULL, "", ""));
 }
 
-/* Neither many matchers and many names nor long ones hold up the loop for long. */
+/* The CPU time of a check is bounded, for many matchers with many names and for long texts. */
 static void matching_is_bounded(void **state)
 {
     (void)state;

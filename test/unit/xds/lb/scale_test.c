@@ -138,8 +138,8 @@ static double update(struct fake_lb *f, const char *policy, const struct tc_eds 
     return ms;
 }
 
-/* round_robin has a subchannel for each endpoint: one goes, one comes. Under sanitizers a tenth of the endpoints, since
- * the fake channel's own list is slow. */
+/* round_robin has a subchannel for each endpoint: one goes, one comes. Under sanitizers this test has a tenth of the
+ * endpoints, since the fake channel's own list is slow. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { EACH_CONNECTED = EACH / 10 };
 #else
@@ -156,12 +156,12 @@ static void subchannels_stay(void **state)
     TC_VEC(struct fake_sc *) before = {0};
     for (size_t i = 0; i < CONNECTED; i++)
         *tc_vec_push(&before) = f->subchannels.data[i];
-    assert_int_equal(fake_lb_count(f, "10.0.7.208:80"), 1); /* 2,000 */
+    assert_int_equal(fake_lb_count(f, "10.0.7.208:80"), 1); /* endpoint 2,000 */
     double second = update(f, ", 'lbPolicy': 'ROUND_ROBIN'", big_eds_of(EACH_CONNECTED, 2000, N));
     print_message("round_robin: first update %.0f ms, change of one %.0f ms\n", first, second);
     assert_int_equal(f->subchannels.len, CONNECTED);
     assert_int_equal(fake_lb_count(f, "10.0.7.208:80"), 0);
-    assert_int_equal(fake_lb_count(f, "10.0.195.80:80"), 1); /* 50,000 */
+    assert_int_equal(fake_lb_count(f, "10.0.195.80:80"), 1); /* endpoint 50,000 */
     size_t kept = 0;
     for (size_t i = 0, j = 0; i < CONNECTED && j < CONNECTED; i++)
         if (f->subchannels.data[i] == before.data[j] || f->subchannels.data[i] == before.data[++j])

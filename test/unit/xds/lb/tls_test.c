@@ -190,7 +190,7 @@ static void providers_must_have_what_is_asked_of_them(void **state)
     tc_status_fini(&why);
 }
 
-/* Asserts the SNI that an endpoint of a cluster gets (A101). */
+/* Asserts that the endpoint gets this SNI (A101; empty: none). more: further members of the UpstreamTlsContext. */
 static void expect_sni(struct world *w, const char *more, const char *hostname, const char *authority, const char *sni)
 {
     char *tls = tc_asprintf(VALIDATION("mesh", "") "%s", more);
@@ -205,7 +205,7 @@ static void expect_sni(struct world *w, const char *more, const char *hostname, 
     assert_string_equal(tc_security_of(out)->creds->scheme, "https");
     assert_true(tc_endpoint_same_addrs(out, e));
     assert_int_equal(out->weight, 7);
-    tc_cluster_tls_free(t); /* the credentials live on */
+    tc_cluster_tls_free(t); /* `out` holds the credentials */
     tc_endpoint_unref(out);
     tc_endpoint_unref(e);
     tc_addr_fini(&addr);

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "xds/load/load_store_internal.h"
 
-/* Clusters out of use keep counts that were not reported yet, at most 4,096 clusters. */
+/* At most 4,096 clusters without a user keep counts that were not reported yet. */
 static void idle_clusters_are_bounded(void **state)
 {
     (void)state;
@@ -27,8 +27,8 @@ static void idle_clusters_are_bounded(void **state)
     tc_load_store_free(s);
 }
 
-/* A cluster has counts for at most 65,536 endpoints, with at most 16 metrics each. The names of an endpoint's metrics
- * are the locality's own. What is beyond these bounds counts for the locality alone. */
+/* A cluster has counts for at most 65,536 endpoints, with at most 16 metrics each. RPCs and metrics beyond these bounds
+ * count for the locality alone. An endpoint's metric shares the name object of its locality's metric. */
 static void endpoints_are_bounded(void **state)
 {
     TC_CASE(LS12);
@@ -58,7 +58,7 @@ static void endpoints_are_bounded(void **state)
     }
     assert_int_equal(c->n_endpoints, N);
     assert_int_equal(l->succeeded.now, N + 2);
-    /* An RPC of an endpoint may end after the store. */
+    /* An RPC of an endpoint may end after the store is freed. */
     struct tc_load_locality *e = tc_load_endpoint_get(c, l, tc_slice_str("10.0.0.0:80"));
     tc_load_locality_started(e);
     tc_load_store_free(s);
@@ -117,7 +117,7 @@ static void names_are_bounded(void **state)
     }
     assert_int_equal(report(s, N + 1, 1024, MANY), MANY - N);
     assert_int_equal(c->name_bytes, 0);
-    /* Each name is kept twice: of 16 MiB there is room for seven, and for the eighth once. */
+    /* Each name is kept twice, as a locality's and as a category's. 16 MiB hold seven such pairs and one locality more. */
     memset(large, 'x', BYTES);
     for (unsigned i = 0; i < LONG; i++) {
         large[0] = (char)('a' + i);
@@ -134,7 +134,8 @@ static void names_are_bounded(void **state)
     tc_load_store_free(s);
 }
 
-/* A report with every kind of address that another loop may send; addresses that cannot be read are left out. */
+/* Adds a report of another loop with every kind of address. The report cannot say a vsock address, whose RPC counts for
+ * the locality alone. */
 static void counts_of_another_loop(void **state)
 {
     TC_CASE(LS13);
@@ -172,7 +173,7 @@ static void counts_of_another_loop(void **state)
         assert_true(e->metrics.data[0].sum == 2);
         tc_load_locality_unref(e);
     }
-    /* The end of an RPC whose start had no room. */
+    /* The end of an RPC whose start did not count for the endpoint. */
     Envoy__Config__Endpoint__V3__UpstreamEndpointStats endpoint =
                                                            ENVOY__CONFIG__ENDPOINT__V3__UPSTREAM_ENDPOINT_STATS__INIT,
                                                        *endpoints = &endpoint;
@@ -200,7 +201,7 @@ static void counts_of_another_loop(void **state)
     assert_int_equal(e->failed.now, 1);
     assert_int_equal(e->in_progress, 0);
     tc_load_locality_unref(e);
-    /* The end of an RPC whose locality the store has forgotten. */
+    /* The end of an RPC whose locality is new to the store. */
     struct tc_load_store *fresh = tc_load_store_new(NULL, NULL);
     tc_load_store_add(fresh, &clusters, 1, 0);
     struct tc_load_cluster *c = tc_load_cluster_get(fresh, name, NULL, 0);
@@ -216,7 +217,7 @@ static void counts_of_another_loop(void **state)
     tc_rstr_unref(name);
 }
 
-/* Moves the counts of one store to another, as loops do that share a reporting client. */
+/* Moves the counts of one store to another, as remote_load.c does between loops. */
 static void hand_over(struct tc_load_store *from, struct tc_load_store *to)
 {
     struct tc_arena arena;
@@ -230,8 +231,7 @@ static void hand_over(struct tc_load_store *from, struct tc_load_store *to)
     tc_arena_fini(&arena);
 }
 
-/* An RPC that waited for a stream while a report went out, and was picked again after it: the next report has it as a
- * failed one. */
+/* An RPC starts, a report goes out, and then the start is revoked: the next report counts the RPC as failed. */
 static void revoked_after_a_report(void **state)
 {
     (void)state;
@@ -251,7 +251,7 @@ static void revoked_after_a_report(void **state)
     assert_int_equal(there->in_progress, 0);
     assert_int_equal(there->endpoints->in_progress, 0);
     assert_int_equal(there->failed.now, 1);
-    /* One that no report has had leaves nothing. */
+    /* A start that was in no report leaves no counts. */
     tc_load_locality_started(e);
     tc_load_locality_revoked(e);
     assert_int_equal(l->issued.now, 0);

@@ -34,7 +34,7 @@ static void on_unused(struct tc_cluster_refs *refs, struct tc_rstr *name)
     tc_buf_printf(&TC_CONTAINER_OF(refs, struct world, refs)->log, "-%s ", name->data);
 }
 
-/* Replaces the selector by one for these routes. more: further members of the HttpConnectionManager. */
+/* Replaces the selector by one for these routes. more: further members of the HttpConnectionManager (NULL: none). */
 static void use(struct world *w, const char *routes, const char *more)
 {
     struct tc_xds_config *config = kit_config_routing("", "", routes, more ? more : "");

@@ -69,7 +69,8 @@ static void collections(void **state)
     assert_ports(&w, "c", 0, "1 ");
     assert_ports(&w, "c", 1, "2 3 ");
     assert_string_equal(kit_dependency_cluster(&w, "c")->resolution_note->data, "xDS node ID:n1");
-    /* An update of one locality leaves the other's endpoints where they are; what is equal changes nothing. */
+    /* An update of one collection leaves the other locality's endpoints the same objects. An equal resource changes
+     * nothing. */
     const struct tc_eds_endpoint *before = locality(&w, "c", 1)->endpoints;
     const struct tc_eds *eds = kit_dependency_cluster(&w, "c")->eds;
     kit_dependency_answer(&w, KIT_LEDS, COLLECTION("l", ENTRY("1.1.1.1", "4", "")));
@@ -80,19 +81,20 @@ static void collections(void **state)
     kit_dependency_answer(&w, KIT_LEDS, COLLECTION("l", ENTRY("1.1.1.1", "4", "")));
     kit_dependency_answer(&w, KIT_CDS, KIT_CLUSTER("c"));
     assert_int_equal(w.configs, 2);
-    /* Refused: the last good one stays, with a note. */
+    /* A refused collection: its last good value stays, with a note. */
     kit_dependency_answer(&w, KIT_LEDS, COLLECTION("l", "{}"));
     assert_ports(&w, "c", 0, "4 ");
     const char *note = kit_dependency_cluster(&w, "c")->resolution_note->data;
     assert_non_null(strstr(note, "LEDS resource \"l\": "));
     assert_non_null(strstr(note, "field entries[0].inline_entry: field not present"));
-    /* Empty: the locality has no endpoints. */
+    /* An empty collection: the locality has no endpoints. */
     kit_dependency_answer(&w, KIT_LEDS, COLLECTION("l", ""));
     assert_ports(&w, "c", 0, "");
     assert_string_equal(kit_dependency_cluster(&w, "c")->resolution_note->data,
                         "EDS resource c contains empty localities: [{region=\"a\", zone=\"\", sub_zone=\"\"}] "
                         "(node ID:n1)");
-    /* Another one that never comes: the old config stays for 15 s, then the locality has no endpoints. */
+    /* The locality names a collection that never comes: the old config stays for 15 s, then the locality has no
+     * endpoints. */
     unsigned configs = w.configs;
     kit_dependency_answer(&w, KIT_EDS, WITH("c", OUT_OF("none", "a", "") ", " OUT_OF("m", "b", "")));
     assert_string_equal(kit_dependency_asked(&w, KIT_LEDS), "l,m,none");
@@ -103,7 +105,7 @@ static void collections(void **state)
     assert_ptr_equal(locality(&w, "c", 1)->endpoints, before);
     assert_non_null(
         strstr(kit_dependency_cluster(&w, "c")->resolution_note->data, "; LEDS resource \"none\" does not exist"));
-    /* Back to endpoints of its own: nobody asks for collections any longer. */
+    /* The resource has endpoints of its own again: the client no longer asks for collections. */
     kit_dependency_answer(&w, KIT_EDS, KIT_ENDPOINTS("c", "9"));
     assert_ports(&w, "c", 0, "9 ");
     assert_string_equal(kit_dependency_asked(&w, KIT_LEDS), "");

@@ -1,5 +1,5 @@
-/* Resources that are small and could cost much: graphs of aggregates, which are flattened, HTTP filters of many routes,
- * collections of many localities, and many LOGICAL_DNS clusters, whose resolvers are the test's. */
+/* Small resources that could cost much: graphs of aggregates, HTTP filters of many routes, collections of many
+ * localities, and many LOGICAL_DNS clusters. The test plays the DNS resolvers. */
 #include "support/case.h"
 #include "support/cmocka.h"
 
@@ -62,7 +62,7 @@ const struct tc_resolver_class *__wrap_tc_resolver_find(struct tc_slice scheme)
 const struct tc_virtual_host *__wrap_tc_route_table_find(const struct tc_route_table *t, struct tc_slice authority);
 const struct tc_virtual_host *__real_tc_route_table_find(const struct tc_route_table *t, struct tc_slice authority);
 
-/* Counts the manager's rounds: each begins by looking up the virtual host. */
+/* Counts the manager's full rounds: each looks up the virtual host. */
 const struct tc_virtual_host *__wrap_tc_route_table_find(const struct tc_route_table *t, struct tc_slice authority)
 {
     rounds++;
@@ -147,7 +147,7 @@ static void roots(struct world *w, size_t n, const char *child)
     }
 }
 
-/* Sends all resources. A leaf that has none counts as failed after the does-not-exist timer. */
+/* Sends all resources. A leaf cluster without a resource counts as missing after the does-not-exist timer (15 s). */
 static void serve(struct world *w)
 {
     char *listener = tc_asprintf(KIT_LISTENER("'routeConfig': {'virtualHosts': [{'name': 'v', 'domains': ['*'], "
@@ -180,7 +180,7 @@ static void leaves_of_an_aggregate(void **state)
     aggregate(&w, "many", "x", true, 1024);
     aggregate(&w, "two", "y", true, 2);
     root(&w, "alone", "many", NULL);
-    root(&w, "again", "many", "many"); /* a leaf that is there twice counts once */
+    root(&w, "again", "many", "many"); /* a leaf that is named twice counts once */
     root(&w, "wide", "many", "two");
     root(&w, "small", "two", NULL);
     serve(&w);
@@ -223,7 +223,7 @@ static void names_of_all_aggregates(void **state)
     route(&w, "plain");
     serve(&w);
     expect(&w, "r0", 1, "");
-    expect(&w, "r260", 1, ""); /* 261 * 1001 */
+    expect(&w, "r260", 1, ""); /* 261 * 1001 names */
     expect(&w, "r261", 0, "aggregate cluster graph for r261 exceeds max names of all aggregates (262144) (node ID:n1)");
     expect(&w, "r262", 0, "aggregate cluster graph for r262 exceeds max names of all aggregates (262144) (node ID:n1)");
     expect(&w, "plain", 0, "");

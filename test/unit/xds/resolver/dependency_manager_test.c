@@ -102,7 +102,7 @@ static void two_thousand_clusters(void **state)
     assert_int_equal(w.config->n_clusters, N);
     for (size_t i = 0; i < N; i++)
         before[i] = tc_cluster_config_ref(w.config->clusters[i]);
-    /* All of them come again, as state of the world has it, and one is different. */
+    /* The server sends all resources again, as in state of the world. One EDS resource differs. */
     kit_dependency_answer(&w, KIT_EDS, tc_buf_cstr(&changed));
     kit_dependency_answer(&w, KIT_CDS, tc_buf_cstr(&clusters));
     assert_int_equal(w.configs, 2);
@@ -328,8 +328,8 @@ static void empty_routes(void **state)
     kit_dependency_close(&w);
 }
 
-/* The Listener names other routes, which never come, and then the first routes again, which were refused meanwhile. The
- * last good value of the first routes was in use all the time and stays in use, and so do the clusters that it
+/* The Listener names other routes, which do not come yet, and then the first routes again, which were refused meanwhile.
+ * The last good value of the first routes was in use all the time and stays in use, and so do the clusters that it
  * names. */
 static void routes_of_the_config_in_use_are_kept(void **state)
 {
@@ -340,7 +340,7 @@ static void routes_of_the_config_in_use_are_kept(void **state)
     kit_dependency_answer(&w, KIT_LDS, KIT_BY_RDS("other"));
     kit_dependency_answer(&w, KIT_LDS, KIT_BY_RDS("third"));
     kit_dependency_assert_pending(&w, "RDS resource \"third\"");
-    kit_dependency_answer(&w, KIT_RDS, KIT_ROUTES("r", "a*b", KIT_TO("c"))); /* refused: a domain that cannot be */
+    kit_dependency_answer(&w, KIT_RDS, KIT_ROUTES("r", "a*b", KIT_TO("c"))); /* refused: invalid domain */
     kit_dependency_answer(&w, KIT_CDS, "");
     kit_dependency_answer(&w, KIT_LDS, KIT_BY_RDS("r"));
     kit_dependency_assert_pending(&w, "");
@@ -433,7 +433,7 @@ static void aggregate_graphs(void **state)
     assert_int_equal(w.configs, 1);
     expect_leaves(&w, "A", "D,E");
     assert_int_equal(w.config->n_clusters, 5);
-    /* Twice in the tree: C before D. */
+    /* C is twice in the tree: its earliest place, before D, counts. */
     kit_dependency_answer(
         &w, KIT_CDS,
         AGGREGATE("A", "'B', 'C'") ", " AGGREGATE("B", "'C', 'D'") ", " KIT_CLUSTER("C") ", " KIT_CLUSTER("D"));
@@ -518,7 +518,7 @@ static void ambient_errors_of_an_aggregate(void **state)
     const char *good = AGGREGATE("A", "'B', 'C'") ", " KIT_CLUSTER("B") ", " KIT_CLUSTER("C");
     kit_dependency_open(&w, NULL, NULL);
     route_to(&w, good, NULL);
-    kit_dependency_answer(&w, KIT_CDS, good); /* the client asks for B and C, too */
+    kit_dependency_answer(&w, KIT_CDS, good); /* by now the client asks for B and C, too */
     kit_dependency_answer(&w, KIT_EDS, KIT_ENDPOINTS("B", "1") ", " KIT_ENDPOINTS("C", "2"));
     expect_leaves(&w, "A", "B,C");
     kit_dependency_answer(
@@ -536,8 +536,8 @@ static void ambient_errors_of_an_aggregate(void **state)
     kit_dependency_close(&w);
 }
 
-/* Notes are bounded: each cluster of an assignment has the assignment's note, and each cluster the errors of the
- * listener and of the routes. */
+/* Notes are bounded: each cluster with an EDS resource repeats the resource's note, and every cluster repeats the errors
+ * of the listener and of the routes. */
 static void notes_are_short(void **state)
 {
     (void)state;

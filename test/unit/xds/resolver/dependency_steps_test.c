@@ -35,7 +35,7 @@ struct server {
     bool down;
     unsigned failed; /* the number (fake->created) of the transport that was last told of its failure; 0: none since the
                         server went down */
-    unsigned stream; /* of the requests below */
+    unsigned stream; /* on which the requests in `asked` came */
     char asked[TYPES][512];
     struct tc_buf due[TYPES]; /* incremental: names to answer */
 };
@@ -132,7 +132,7 @@ static void respond(struct world *w, unsigned server, unsigned type)
         if (r->type != type || server_of(r) != server || r->deleted)
             continue;
         tc_buf_append_str(&b, comma);
-        if (type == LEDS) /* whose name stands nowhere else */
+        if (type == LEDS) /* a collection does not contain its name */
             tc_buf_printf(&b,
                           "{'@type': 'type.googleapis.com/envoy.service.discovery.v3.Resource', 'name': '%s', "
                           "'resource': ",
@@ -156,7 +156,7 @@ static bool listed(const char *list, const char *name)
     return false;
 }
 
-/* Incremental: sends the resources of the list, or removes them. */
+/* Incremental: sends the resources of the list, and removes those that are deleted. */
 static void respond_delta(struct world *w, unsigned server, unsigned type, const char *names)
 {
     struct tc_buf b = {0}, removed = {0};
@@ -212,8 +212,8 @@ static bool answer_request(struct world *w, unsigned server, const struct fake_x
     return true;
 }
 
-/* Incremental: for each type, sends all resources that were asked for in one response, since resources of two responses
- * may take effect one after the other. */
+/* Incremental: for each type, sends one response with all resources that were asked for, since resources of two
+ * responses may take effect one after the other. */
 static void respond_due(struct world *w, unsigned server)
 {
     for (unsigned type = 0; type < TYPES; type++) {
@@ -348,9 +348,10 @@ static void change(struct world *w, struct kit_steps_resource *r)
     push(w, r);
 }
 
-/* Makes one change at random: to a resource, or a server goes down or comes back. Routes stay while their server is
- * down: on its return new routes would come before new clusters, and the manager would drop resources that only the two
- * together need. The model takes all changes at once, and would keep their values. */
+/* Makes one change at random: to a resource, or a server goes down or comes back. Routes do not change while their
+ * server is down: when the server is back, new routes would come before new clusters, and the manager would drop
+ * resources that are needed again once both are there. The model takes all changes at once, and would keep the values
+ * of these resources. */
 static void step(struct world *w)
 {
     unsigned what = below(w, 40);
@@ -517,7 +518,7 @@ static void assert_model(struct world *w)
 
 /* --- the other manager --- */
 
-/* Each manager completes EDS resources by itself: the copies must be of the same collections. */
+/* Each manager makes its own copy of an EDS resource that has collections. The copies must share the endpoints. */
 static void assert_same_cluster(const struct tc_cluster_config *a, const struct tc_cluster_config *b)
 {
     const struct tc_eds *x = a->eds, *y = b->eds;

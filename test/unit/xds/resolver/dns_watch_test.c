@@ -1,4 +1,4 @@
-/* The addresses of a LOGICAL_DNS cluster, from a resolver whose answers are the test's. */
+/* The addresses of a LOGICAL_DNS cluster. The test plays the resolver. */
 #include "xds/resolver/dns_watch.h"
 
 #include "base/mem.h"
@@ -7,8 +7,8 @@
 #include "support/fakes/lb.h"
 
 static struct tc_loop *loop;
-static struct tc_resolver *resolver; /* the resolver that was made; NULL: it has ended */
-static char *name;                   /* the target that it was made for */
+static struct tc_resolver *resolver; /* the watch's; NULL: none, or it has ended */
+static char *name;                   /* the target of the last resolver */
 static unsigned started, refreshed, changes;
 
 static void on_start(struct tc_resolver *r)

@@ -1,5 +1,5 @@
-/* A81 over fallback (A71): whether routes rewrite the authority follows the server that serves them now, also where
- * two servers of different trust send the same bytes. */
+/* A81 with fallback (A71): routes rewrite the :authority if the server that serves them now is trusted, even if both
+ * servers send the same bytes. */
 #include "support/cmocka.h"
 #include "support/kits/dependency.h"
 
