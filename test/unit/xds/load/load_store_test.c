@@ -117,7 +117,7 @@ static void names_are_bounded(void **state)
     }
     assert_int_equal(report(s, N + 1, 1024, MANY), MANY - N);
     assert_int_equal(c->name_bytes, 0);
-    /* Each name is kept twice, as a locality's and as a category's. 16 MiB hold seven such pairs and one locality more. */
+    /* Each name is kept as a locality's and as a category's. 16 MiB hold seven such pairs and one more locality. */
     memset(large, 'x', BYTES);
     for (unsigned i = 0; i < LONG; i++) {
         large[0] = (char)('a' + i);
@@ -134,8 +134,8 @@ static void names_are_bounded(void **state)
     tc_load_store_free(s);
 }
 
-/* Adds a report of another loop with every kind of address. The report cannot say a vsock address, whose RPC counts for
- * the locality alone. */
+/* Adds a report of another loop with every kind of address. A report has no form for a vsock address, so that RPC
+ * counts for the locality alone. */
 static void counts_of_another_loop(void **state)
 {
     TC_CASE(LS13);

@@ -62,7 +62,7 @@ const struct tc_resolver_class *__wrap_tc_resolver_find(struct tc_slice scheme)
 const struct tc_virtual_host *__wrap_tc_route_table_find(const struct tc_route_table *t, struct tc_slice authority);
 const struct tc_virtual_host *__real_tc_route_table_find(const struct tc_route_table *t, struct tc_slice authority);
 
-/* Counts the manager's full rounds: each looks up the virtual host. */
+/* Counts the manager's full rounds by their look-ups of the virtual host. */
 const struct tc_virtual_host *__wrap_tc_route_table_find(const struct tc_route_table *t, struct tc_slice authority)
 {
     rounds++;

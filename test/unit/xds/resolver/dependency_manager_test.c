@@ -328,9 +328,9 @@ static void empty_routes(void **state)
     kit_dependency_close(&w);
 }
 
-/* The Listener names other routes, which do not come yet, and then the first routes again, which were refused meanwhile.
- * The last good value of the first routes was in use all the time and stays in use, and so do the clusters that it
- * names. */
+/* The Listener names other routes, which do not come yet, and then the first routes again, which the client refused
+ * meanwhile. The last good value of the first routes was in use all the time and stays in use, and so do the clusters
+ * that it names. */
 static void routes_of_the_config_in_use_are_kept(void **state)
 {
     (void)state;
@@ -536,8 +536,8 @@ static void ambient_errors_of_an_aggregate(void **state)
     kit_dependency_close(&w);
 }
 
-/* Notes are bounded: each cluster with an EDS resource repeats the resource's note, and every cluster repeats the errors
- * of the listener and of the routes. */
+/* Notes are bounded, since they are repeated: the note of an EDS resource by each cluster that uses it, the errors of
+ * the listener and of the routes by every cluster. */
 static void notes_are_short(void **state)
 {
     (void)state;

@@ -122,7 +122,7 @@ static void cluster_types(void **state)
     refused(CLUSTER("'lb_policy':'CLUSTER_PROVIDED'"), "field lb_policy: unsupported value CLUSTER_PROVIDED");
 }
 
-/* A75: an aggregate's own LB policy is ignored, whatever it says; the switch for older control planes reads it. */
+/* A75: an aggregate's own LB policy is ignored, whatever it says. It is read only with reg.aggregate_lb. */
 static void policies_of_aggregates_are_ignored(void **state)
 {
     (void)state;
@@ -393,7 +393,7 @@ static void random_subsetting(void **state)
 
 #define CLIENT_WRR(config) POLICY(LB "client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin", config)
 
-/* A58: durations of 0 and a penalty of 0 are kept; what is absent has the policy's default. */
+/* A58: durations of 0 and a penalty of 0 are kept. Absent fields are left to the policy's defaults. */
 static void client_side_weighted_round_robin(void **state)
 {
     TC_CASE(WR19);

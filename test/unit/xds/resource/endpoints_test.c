@@ -113,7 +113,7 @@ static void weights_are_checked(void **state)
     struct tc_xds_resource *r = valid(EDS(LOCALITY("a", 4294967294, "", "") "," LOCALITY("b", 1, "", "")));
     assert_true(tc_eds_of(r)->priorities[0].localities[0].weight == 4294967294u);
     tc_xds_resource_unref(r);
-    /* Weights of endpoints are summed in 64 bits, so that a large sum harms nothing. */
+    /* The sum of endpoint weights has no limit. */
     r = valid(EDS(LOCALITY("a", 1, "", ENDPOINT(1, ",'load_balancing_weight':4294967295") "," ENDPOINT(2, ""))));
     assert_true(tc_eds_of(r)->priorities[0].localities[0].endpoints[0].weight == 4294967295u);
     tc_xds_resource_unref(r);
@@ -345,7 +345,7 @@ static void collections_are_checked_as_endpoints(void **state)
     } good[] = {
         {ENTRIES(""), 0, 0},
         {ENTRIES(AT_PORT(1) "," AT_PORT(2)), 2, 2},
-        {ENTRIES(AT_PORT(0) "," AT_PORT(2)), 1, 1}, /* without a port */
+        {ENTRIES(AT_PORT(0) "," AT_PORT(2)), 1, 1}, /* port 0: left out */
         {ENTRIES(ENTRY("'health_status':'UNHEALTHY'")), 0, 0},
         {ENTRIES(ENTRY("'endpoint':{'address':" ADDRESS("::1", 1) ",'additional_addresses':[{'address':" ADDRESS(
              "127.0.0.1", 1) "}]}")),
@@ -359,7 +359,7 @@ static void collections_are_checked_as_endpoints(void **state)
     }
 }
 
-/* 5,000 endpoints; the bootstrap's cap holds for the entries, and for their addresses. */
+/* The bootstrap's cap of endpoints holds for the entries of a collection, and for their addresses. */
 static void collections_have_the_cap_of_assignments(void **state)
 {
     TC_CASE(ED26);
@@ -493,22 +493,22 @@ static void check_proxy(const char *endpoint_more, const char *locality_more, co
     tc_free(json);
 }
 
-/* A86: the proxy of an endpoint comes from its metadata, or else from those of its locality. */
+/* A86: the proxy of an endpoint comes from its metadata, or else from the metadata of its locality. */
 static void proxies_come_from_metadata(void **state)
 {
     (void)state;
     check_proxy("", "", NULL);
     check_proxy("," TYPED(PROXY_KEY, ADDRESS_ANY("10.0.0.9", ",'port_value':3128")), "", "10.0.0.9:3128");
     check_proxy("", "," TYPED(PROXY_KEY, ADDRESS_ANY("fd00::9", ",'port_value':3128")), "[fd00::9]:3128");
-    /* The endpoint's own comes first. */
+    /* The endpoint's own proxy comes first. */
     check_proxy("," TYPED(PROXY_KEY, ADDRESS_ANY("10.0.0.9", ",'port_value':1")),
                 "," TYPED(PROXY_KEY, ADDRESS_ANY("10.0.0.8", ",'port_value':2")), "10.0.0.9:1");
-    /* Another key, another type. */
+    /* Another key, another type, or an entry of filter_metadata: no proxy. */
     check_proxy("," TYPED("other", ADDRESS_ANY("10.0.0.9", ",'port_value':1")), "", NULL);
     check_proxy("," TYPED(PROXY_KEY, "{'@type':'type.googleapis.com/google.protobuf.Duration','value':'1s'}"), "",
                 NULL);
     check_proxy(",'metadata':{'filter_metadata':{'" PROXY_KEY "':{'a':1}}}", "", NULL);
-    /* An address that no proxy can have, under whatever key. */
+    /* An address that no proxy can have is refused, under whatever key. */
     refused(EDS(LOCALITY("a", 1, "", ENDPOINT(1, "," TYPED("k", ADDRESS_ANY("proxy.test", ",'port_value':1"))))),
             "field endpoints[0].lb_endpoints[0].metadata.typed_filter_metadata[\"k\"].socket_address.address: "
             "\"proxy.test\" is not an IP address");
@@ -549,7 +549,7 @@ static void many_localities(void **state)
     tc_free(json);
 }
 
-/* The bootstrap's word counts more than the defaults, in both directions. */
+/* The bootstrap's limits replace the defaults, whether they are lower or higher. */
 static void caps_of_the_bootstrap(void **state)
 {
     (void)state;

@@ -133,7 +133,7 @@ static uint64_t rotl(uint64_t v)
     return (v << 1) | (v >> 63);
 }
 
-/* The rewrites of one RPC share one budget: those beyond it hash the unchanged value. Two that fit are not harmed. */
+/* The rewrites of one RPC share a budget. A policy beyond the budget hashes the unchanged value. */
 static void rewriting_is_bounded(void **state)
 {
     struct fixture *f = *state;
@@ -153,7 +153,7 @@ static void rewriting_is_bounded(void **state)
     }
     const uint64_t whole = tc_xxh64_slice(tc_slice_str(rewritten)), none = tc_xxh64_slice(tc_slice_str(text));
     assert_hash(f, p, 2, rotl(whole) ^ whole);
-    p[0].header = tc_slice_str("long"); /* takes all there is */
+    p[0].header = tc_slice_str("long"); /* uses up the budget */
     uint64_t first = 0;
     assert_true(tc_hash_policies_compute(p, 1, &f->headers, 7, &first));
     assert_hash(f, p, 3, rotl(rotl(first) ^ none) ^ none);

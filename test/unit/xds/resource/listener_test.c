@@ -72,7 +72,7 @@ static void routes_by_rds(void **state)
     assert_ptr_equal(l->filters[0].type, &tc_http_filter_router);
     assert_int_equal(l->max_stream_duration_ns, 3000000000);
     tc_xds_resource_unref(r);
-    /* Without registries the router is known. */
+    /* The router is known without registries, too. */
     tc_xds_resource_unref(kit_resource_valid(&tc_listener_type, &(struct tc_xds_decode_context){0}, FILTERS(ROUTER)));
 }
 

@@ -104,7 +104,7 @@ static void presence_and_inversion(void **state)
     assert_true(header_matches("'name':'x','present_match':true,'invert_match':true"));
     assert_false(header_matches("'name':'k','exact_match':'abc','invert_match':true"));
     assert_true(header_matches("'name':'k','exact_match':'x','invert_match':true"));
-    /* An absent header fails, inverted or not. */
+    /* A matcher of the value fails on an absent header, inverted or not. */
     assert_false(header_matches("'name':'x','exact_match':'abc'"));
     assert_false(header_matches("'name':'x','exact_match':'abc','invert_match':true"));
 }

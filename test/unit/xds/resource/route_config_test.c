@@ -260,7 +260,7 @@ static void routes_of_optional_plugins_are_left_out(void **state)
     tc_xds_resource_unref(r);
 }
 
-/* Each route's name is searched, not compared with every plugin's: 400 million comparisons would take seconds. */
+/* Each route's plugin name is looked up: a comparison with every plugin would be 400 million, and take seconds. */
 static void many_plugins_and_routes(void **state)
 {
     (void)state;
@@ -349,7 +349,7 @@ static void hash_policies(void **state)
     assert_true(route->hash_policies[0].terminal);
     assert_int_equal(route->hash_policies[1].kind, TC_HASH_CHANNEL_ID);
     tc_xds_resource_unref(r);
-    /* A terminal one of an unsupported kind ends the walk, if there is a hash by then. */
+    /* A terminal policy of an unsupported kind is kept: it ends the walk if there is a hash by then. */
     static const char *const unsupported[] = {"'cookie':{'name':'x'}", "'connection_properties':{'source_ip':true}",
                                               "'query_parameter':{'name':'q'}", "'filter_state':{'key':'unknown'}"};
     for (size_t i = 0; i < TC_ARRAY_LEN(unsupported); i++) {
@@ -432,7 +432,7 @@ static void caps_hold(void **state)
         "routes[1].match.safe_regex: the regexes of the response take more than regexes_total_bytes, 1024");
 }
 
-/* The default limits allow this many routes; the bootstrap's limit can be lower. */
+/* 20,000 routes are within the default budget of memory. The bootstrap's decode_bytes can be lower. */
 static void decoding_has_a_budget(void **state)
 {
     (void)state;

@@ -17,7 +17,8 @@
 #define STATE_OF(fields) "'sessionState':{'name':'n','typedConfig':{" fields "}}"
 #define COOKIE(fields) STATE_OF(STATE ",'cookie':{" fields "}")
 
-/* Returns a listener with the filter of these fields, and a route with that override of it. */
+/* Returns the JSON (tc_free) of a listener: the filter has these fields, and the one route has this override of the
+ * filter (empty: none). */
 static char *listener(const char *fields, const char *override)
 {
     return tc_asprintf("{'name':'l','apiListener':{'apiListener':{%s,'httpFilters':["
@@ -73,7 +74,7 @@ static void a_cookie(void **state)
     r = valid(COOKIE("'name':'s','ttl':'0s'"), "");
     assert_int_equal(config_of(r)->ttl_s, 0);
     tc_xds_resource_unref(r);
-    /* Without state the filter stands in the chain for its overrides. */
+    /* A filter without state stays in the chain for its overrides. */
     r = valid("", "'statefulSession':{" COOKIE("'name':'t'") "}");
     assert_false(config_of(r)->on);
     assert_true(override_of(r)->on);
