@@ -498,7 +498,7 @@ static void filter_overrides(void **state)
     struct tc_xds_resource *r = valid(OVERRIDE(ANY("envoy.extensions.filters.http.fault.v3.HTTPFault", "")));
     assert_int_equal(route_of(r)->overrides.n, 1);
     tc_xds_resource_unref(r);
-    /* An override of a filter for servers is ignored, without an error. */
+    /* An override of a filter for servers is valid; it has no effect on a client. */
     r = valid(OVERRIDE(ANY("envoy.extensions.filters.http.rbac.v3.RBACPerRoute", ",'value':''")));
     tc_xds_resource_unref(r);
     refused(OVERRIDE(ANY("envoy.extensions.filters.http.rbac.v3.RBAC", ",'value':''")),
