@@ -151,7 +151,7 @@ static void nest(struct tc_buf *out, size_t levels, unsigned odd, unsigned even)
 static void test_nested(void **state)
 {
     (void)state;
-    enum { NEXT = 93, MESSAGE = 17, BACK = 2, MAP = 73, VALUE = 2, STRUCT_LIST = 6, STRUCT_VALUES = 1 };
+    enum { NEXT = 93, MESSAGE = 17, BACK = 2, MAP = 73, VALUE = 2, LIST = 6, VALUES = 1, W_VALUES = 87 };
     struct tc_buf bytes = {0};
     nest(&bytes, 100, NEXT, NEXT);
     struct attempt a = unpack(KINDS, tc_buf_slice(&bytes));
@@ -164,8 +164,8 @@ static void test_nested(void **state)
     nest(&bytes, NESTED, MESSAGE, BACK); /* Kinds and Inner by turns */
     refused(tc_buf_slice(&bytes), TORC_ELIMIT, "f_message.back[0].f_message.back[0]");
     tc_buf_clear(&bytes);
-    nest(&bytes, NESTED, 6, 1); /* google.protobuf.Value and its ListValue */
-    nest(&bytes, 1, 87, 87);
+    nest(&bytes, NESTED, LIST, VALUES); /* google.protobuf.Value and its ListValue */
+    nest(&bytes, 1, W_VALUES, W_VALUES);
     refused(tc_buf_slice(&bytes), TORC_ELIMIT, "w_values[0].list_value.values[0]");
     tc_buf_clear(&bytes);
     nest(&bytes, 2, VALUE, BACK); /* a map's entry, whose Inner has a Kinds */
@@ -196,7 +196,8 @@ static void test_lengths(void **state)
             refused(tc_buf_slice(&bytes), TORC_EPARSE, part);
             tc_buf_fini(&bytes);
         }
-    REFUSED("\x8a\x01\x02\x72\x01", "field number 14 is cut short at byte 3"); /* in a nested message */
+    REFUSED("\x8a\x01\x02\x72\x01", "field number 14 is cut short at byte 3");         /* in a nested message */
+    REFUSED("\x8a\x01\x02\x72\x01\x18\x01", "field number 14 is cut short at byte 3"); /* which ends before the bytes */
 }
 
 static void test_groups(void **state)
