@@ -1,4 +1,5 @@
-/* The bootstrap: its members, valid and refused ones; the environment; which authorities share a client. */
+/* The bootstrap: which members are accepted and which are refused, with the texts of the errors; the environment
+ * variables; the keys of servers; which authorities share a client. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -105,7 +106,7 @@ static void channel_creds(void **state)
                    "field xds_servers[0].channel_creds: must not be empty");
 }
 
-/* A97: the call credentials of a server. Those of an unknown type are left out; the others are part of its key. */
+/* A97: call credentials of an unknown type are left out; the others are part of the server's key. */
 static void call_creds(void **state)
 {
     (void)state;
@@ -117,7 +118,7 @@ static void call_creds(void **state)
     assert_int_equal(json_array_size(b->servers[0].call_creds), 2);
     struct tc_xds_bootstrap *other = parse(WITH("[{\"type\": \"magic\"}]"));
     assert_null(other->servers[0].call_creds);
-    /* Other credentials make another client. */
+    /* Other credentials make another key, and so another xds_channel. */
     assert_false(tc_rstr_eq(b->servers[0].key, other->servers[0].key));
     tc_xds_bootstrap_unref(b);
     tc_xds_bootstrap_unref(other);
@@ -231,7 +232,7 @@ static void environment(void **state)
     assert_environment(NULL, chosen, NULL);
     assert_environment(NULL, "nonsense", "xDS bootstrap in GRPC_XDS_BOOTSTRAP_CONFIG: not JSON: line 1");
     unlink(path);
-    assert_environment(path, chosen, "No such file or directory"); /* the path wins, even so */
+    assert_environment(path, chosen, "No such file or directory"); /* the path counts, even without a file */
     assert_environment("/", NULL, "directory");
     unsetenv("GRPC_XDS_BOOTSTRAP");
     unsetenv("GRPC_XDS_BOOTSTRAP_CONFIG");
@@ -332,7 +333,7 @@ static void shared_clients(void **state)
         {SHARE("," SERVER "], \"authorities\": {\"x\": {}}"), true, true}, /* one server twice */
         {SHARE("," OTHER "], \"authorities\": {\"x\": {}}"), false, false},
         {SHARE("," OTHER "], \"authorities\": {\"x\": {\"xds_servers\": [" THIRD "]}}"), false, true},
-        /* A server of x stands in a list with fallbacks, too. */
+        /* The server of x is also in a list with fallbacks. */
         {SHARE("," OTHER "], \"authorities\": {\"x\": {\"xds_servers\": [" OTHER "]}}"), false, false},
         {SHARE("], \"authorities\": {\"x\": {}, \"y\": {\"xds_servers\": [" OTHER "," SERVER "]}}"), false, false},
         {SHARE("], \"authorities\": {\"y\": {\"xds_servers\": [" OTHER "," THIRD "]}, \"x\": {\"xds_servers\": [" THIRD

@@ -78,7 +78,7 @@ static void changes_only(void **state)
     assert_request("Cluster +[c] -[] {} \"\"");
     unwatch(&b);
     assert_request("Cluster +[] -[b] {} \"\"");
-    respond(&kit_xds_cds, "n3", "b|late@9", "c|new@1"); /* b was under way */
+    respond(&kit_xds_cds, "n3", "b|late@9", "c|new@1"); /* b was sent before its unsubscription was read */
     assert_told(&b, "");
     assert_told(&c, "value new;");
     assert_request("Cluster +[] -[] {} \"n3\"");
@@ -122,7 +122,7 @@ static void removed(void **state)
     respond(&kit_xds_eds, "n1", "a|x@1", "-b", "-stranger");
     assert_request("ClusterLoadAssignment +[] -[] {} \"n1\"");
     assert_told(&a, "value x;");
-    assert_told(&b, "error xDS ClusterLoadAssignment resource does not exist (node ID:node1);"); /* without 15 s */
+    assert_told(&b, "error xDS ClusterLoadAssignment resource does not exist (node ID:node1);"); /* at once */
     assert_int_equal(b.last_code, TORC_STATUS_NOT_FOUND);
     respond(&kit_xds_eds, "n2", "-a"); /* A88: the cached value stays in use */
     assert_told(&a, "ambient xDS ClusterLoadAssignment resource was deleted by server s1 (node ID:node1);");
@@ -164,8 +164,8 @@ static void nack_names_the_resource(void **state)
     end();
 }
 
-/* After a break the request has the versions of cached resources, except those whose state is not exactly the server's
- * version. */
+/* The first request of a new stream has the versions of the values that the server sent and the client ACKed: not of
+ * "b", whose last version was rejected, and not of "c", which was removed. */
 static void reconnect_tells_versions(void **state)
 {
     (void)state;
@@ -192,7 +192,8 @@ static void reconnect_tells_versions(void **state)
     end();
 }
 
-/* A server that has nothing to add says nothing: that ends the error all the same, and counts as an answer. */
+/* A server that has nothing to add is silent. The error ends when the request has been sent. A second later the silence
+ * counts as an answer. */
 static void silence_of_an_unchanged_server(void **state)
 {
     (void)state;
@@ -220,8 +221,8 @@ static void silence_of_an_unchanged_server(void **state)
     end();
 }
 
-/* A server has 15 s to answer for a name that is asked for again: the end of a stream before that counts as a failure,
- * a later end does not. */
+/* If a request has a name without a version, the silence of the server counts as an answer after 15 s. The end of the
+ * stream before that counts as a failure, a later end does not. */
 static void mute_server_and_a_name_it_does_not_know(void **state)
 {
     (void)state;
@@ -252,7 +253,7 @@ static void mute_server_and_a_name_it_does_not_know(void **state)
     }
 }
 
-/* One answer outstanding at most: a server that floods a client that cannot send is not read. */
+/* At most one answer is outstanding: a client that cannot send does not read the next response. */
 static void next_response_waits_for_the_answer(void **state)
 {
     (void)state;
@@ -278,7 +279,7 @@ static void next_response_waits_for_the_answer(void **state)
     kit_xds_release(&a);
     tc_loop_drain(k.loop);
     assert_int_equal(k.server->messages_read, 5);
-    k.server->connected = false; /* the stream goes with an answer under way */
+    k.server->connected = false; /* the stream ends with an answer under way */
     kit_xds_release(&a);
     respond(&kit_xds_cds, "n6", "a|6@6");
     fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
@@ -286,7 +287,7 @@ static void next_response_waits_for_the_answer(void **state)
     end();
 }
 
-/* Responses that the server sent before it read that no resource of the type is wanted any longer. */
+/* Responses that the server sent before it read the unsubscription from the last name of the type. */
 static void late_response(void **state)
 {
     (void)state;
@@ -309,6 +310,7 @@ static void late_response(void **state)
     tc_loop_advance(k.loop, 1000);
     while (*kit_xds_request(&k, k.server)) {
     }
+    /* The new stream has no request for these two types. */
     respond(&kit_xds_eds, "n4", "b|y@4");
     respond(&kit_xds_lds, "n5", "l|y@1");
     assert_request("");
@@ -317,7 +319,8 @@ static void late_response(void **state)
     end();
 }
 
-/* istiod keeps the names of the last request alone, and is recognised by the bootstrap that is made for it. */
+/* istiod keeps only the names of the last request that had any. The client knows istiod by the GENERATOR in the node's
+ * metadata. */
 static void istiod_forgets(void **state)
 {
     (void)state;
@@ -336,7 +339,7 @@ static void istiod_forgets(void **state)
     assert_request("Cluster +[] -[a] {} \"\"");
     watch(&kit_xds_cds, "a", &a);
     assert_request("Cluster +[a,b,c] -[] {} \"\"");
-    /* The next stream behaves alike. Its first request has all names, with the versions of cached resources. */
+    /* The next stream repeats names, too. Its first request has all names, with the versions of cached resources. */
     fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
     tc_loop_advance(k.loop, 1000);
     assert_request("Cluster +[a,b,c] -[] {b=1} \"\" node");
@@ -355,7 +358,7 @@ static void on_line(enum torc_log_level level, const char *module, const char *m
     warnings += level == TORC_LOG_WARN && strstr(message, "Leave torc.incremental_ads out for istiod") != NULL;
 }
 
-/* A bootstrap that is made for istiod and asks for incremental ADS is warned of. */
+/* A bootstrap for istiod that asks for incremental ADS is logged as a warning. */
 static void istiod_is_warned_of(void **state)
 {
     (void)state;
@@ -401,8 +404,8 @@ static void fallback(void **state)
     end();
 }
 
-/* Loses the first server, asks the second one for "a" and "b", and has the first one connected again and told of the
- * version of its own "a". Returns how many streams the first one has had. */
+/* Gets "a" from the first server, loses that server, asks the second one for "a" and "b", and connects the first one
+ * again, which gets the version of its own "a". Returns how many streams the first server has had. */
 static unsigned connect_again_beside(struct fake_xds_server **s2)
 {
     start("", second);
@@ -425,8 +428,8 @@ static unsigned connect_again_beside(struct fake_xds_server **s2)
     return k.server->streams;
 }
 
-/* The fallback server answers after the first server, connected again, was told of the versions of the first server's
- * own values. The first server would not send these values again, so it is asked on a new stream. */
+/* The fallback server answers after the first server, connected again, got the version of its own value. The first
+ * server would not send that value again, so it is asked on a new stream. */
 static void fallback_answers_late(void **state)
 {
     (void)state;
@@ -435,7 +438,7 @@ static void fallback_answers_late(void **state)
     kit_xds_respond_delta(&k, s2, &kit_xds_cds, "m1", "a|z@9", "b|y@9", NULL);
     assert_told(&a, "value z;");
     assert_told(&b, "value y;");
-    assert_int_equal(k.server->streams, streams); /* not before it is a second old */
+    assert_int_equal(k.server->streams, streams); /* the new stream opens a second later */
     tc_loop_advance(k.loop, 1000);
     assert_int_equal(k.server->streams, streams + 1);
     assert_request("Cluster +[a,b] -[] {} \"\" node");

@@ -1,5 +1,5 @@
-/* The ADS stream: requests, acknowledgement, watchers and flow control. kits/xds gives the client over a scripted
- * transport, on a manual loop; the test is the server. */
+/* The ADS stream, state of the world: requests, acknowledgement, watchers and flow control. kits/xds gives the client
+ * over a scripted transport, on a manual loop; the test is the server. */
 #include <stdio.h>
 
 #include "support/case.h"
@@ -51,7 +51,7 @@ static void first_requests(void **state)
     assert_true(r->has_node);
     assert_string_equal(r->node_id, "node1");
     assert_string_equal(r->type_url, kit_xds_cds.type_url);
-    assert_string_equal(r->names, "a,b"); /* one request for a turn's worth of names, sorted */
+    assert_string_equal(r->names, "a,b"); /* one request for the names of a turn, sorted */
     assert_string_equal(r->version, "");
     assert_string_equal(r->nonce, "");
     fake_xds_request_free(r);
@@ -162,7 +162,7 @@ static void unchanged_resource(void **state)
     assert_request("Cluster [a] \"4\" \"n4\"");
     assert_told(&a, "clear;");
     assert_int_equal(kit_xds_decoded, decoded + 1);
-    /* A resource that is twice in one response is refused, changed or not. */
+    /* A resource that is twice in one response is an error, even if it is unchanged. */
     kit_xds_respond(&k, k.server, &kit_xds_cds, "5", "n5", "a|x", "a|x", NULL);
     assert_non_null(strstr(kit_xds_request(&k, k.server), "the response has it twice"));
 }
@@ -228,8 +228,8 @@ static void another_takes_over_within_the_turn(void **state)
     assert_true(k.server->open);
 }
 
-/* While a request is under way names come and go: the server must see the unsubscription of a name that is wanted
- * again, or it would not send the resource again. */
+/* A name is dropped and wanted again while a request is under way. The server must see the unsubscription, or it would
+ * not send the resource again. */
 static void dropped_and_wanted_again_between_requests(void **state)
 {
     (void)state;
@@ -263,7 +263,7 @@ static void dropped_and_wanted_again_between_requests(void **state)
     tc_loop_drain(k.loop);
     fake_xds_connect(k.server);
     tc_loop_drain(k.loop);
-    assert_request("ClusterLoadAssignment [a,b] \"1\" \"\" node"); /* a new stream knows nothing */
+    assert_request("ClusterLoadAssignment [a,b] \"1\" \"\" node"); /* on a new stream no name is left out */
     assert_request("");
 }
 
@@ -309,8 +309,8 @@ static void watch_many(struct kit_xds_watcher *many, size_t n, char kind, bool o
     }
 }
 
-/* As if a server that reads no requests sent route configurations that name other clusters each time: the names that
- * went are found without a search, so the rounds take little CPU time. */
+/* The watched names change again and again while the server reads no requests, so the table of dropped names grows.
+ * Names are found in it by hash, so the rounds take little CPU time. */
 static void names_for_a_server_that_does_not_read(void **state)
 {
     (void)state;
@@ -436,8 +436,7 @@ static void next_response_waits_for_watchers(void **state)
     tc_loop_drain(k.loop);
     assert_int_equal(k.server->messages_read, 3);
 
-    /* A watcher that goes takes its queued events' tokens along; one that keeps a token past the stream does no harm.
-     */
+    /* Tokens may be released after the end of the watch, and after the end of the stream. */
     kit_xds_unwatch(&k, &a);
     kit_xds_release(&a);
     fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");

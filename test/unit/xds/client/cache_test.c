@@ -1,4 +1,4 @@
-/* The log of resource states: one line for each change, module "resource". */
+/* The log of resource states (module "resource"): each change at INFO, equal values and errors at DEBUG. */
 #include <torc/log.h>
 
 #include "support/cmocka.h"

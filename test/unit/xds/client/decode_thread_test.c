@@ -96,7 +96,7 @@ static void watches_change_meanwhile(void **state)
     kit_xds_watcher_fini(&late);
 }
 
-/* The stream ends while its last response is being decoded: the response is applied, then the next stream begins. */
+/* The stream ends before its last response is decoded: the response is applied, then the next stream begins. */
 static void stream_ends_meanwhile(void **state)
 {
     (void)state;
@@ -121,7 +121,7 @@ static void client_goes_meanwhile(void **state)
     assert_told(&a, "");
 }
 
-/* The last watcher leaves, and the stream ends, while the response is being decoded. */
+/* The last watchers leave, and so the channel closes, before the response is decoded. */
 static void watchers_go_meanwhile(void **state)
 {
     (void)state;

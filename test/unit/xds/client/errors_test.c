@@ -1,5 +1,5 @@
-/* Absent resources and failures: A57's timers and connectivity errors, A88's data errors. kits/xds gives the client
- * over a scripted transport, on virtual time. */
+/* Absent resources and failures: A57's timers and connectivity errors, A88's data errors, and the delays between
+ * streams. kits/xds gives the client over a scripted transport, on virtual time. */
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/xds.h"
@@ -97,7 +97,7 @@ static void no_timer_while_disconnected(void **state)
     assert_told(&a, "error " NO_CONNECTION ";");
     assert_int_equal(a.last_code, TORC_STATUS_UNAVAILABLE);
     assert_int_equal(state_of("a"), TC_XDS_REQUESTED);
-    /* The clock of the timer begins with the connection. */
+    /* The timer starts with the connection. */
     fake_xds_connect(k.server);
     tc_loop_advance(k.loop, 14999);
     assert_told(&a, "");
@@ -138,7 +138,7 @@ static void only_the_absent_one_fails(void **state)
     watch(&kit_xds_lds, "b", &b);
     kit_xds_respond(&k, k.server, &kit_xds_lds, "1", "n1", "a|x", NULL);
     assert_told(&a, "value x;");
-    assert_told(&b, ""); /* omitted, but never seen: not at once */
+    assert_told(&b, ""); /* omitted, but never received: no error at once */
     tc_loop_advance(k.loop, 14999);
     assert_told(&b, "");
     tc_loop_advance(k.loop, 1);
@@ -147,7 +147,7 @@ static void only_the_absent_one_fails(void **state)
     end();
 }
 
-/* The answer may be in a response that waits for a watcher. */
+/* The resource may be in the next response, which is not read while a watcher holds the token. */
 static void no_absence_while_a_watcher_holds_up_reading(void **state)
 {
     (void)state;
@@ -327,7 +327,7 @@ static void stream_ends_after_an_answer(void **state)
     assert_told(&a, "");
     assert_request("Listener [a] \"1\" \"\" node");
 
-    /* A server that does it again and again is not asked more often than once a second. */
+    /* If the server ends each stream after an answer, a stream opens at most once a second. */
     kit_xds_respond(&k, k.server, &kit_xds_lds, "1", "n1", "a|x", NULL);
     fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
     tc_loop_advance(k.loop, 999);
@@ -355,8 +355,8 @@ static void assert_near(uint64_t ms, double expected_ms)
     assert_in_range(ms, (uint64_t)(expected_ms * 0.8), (uint64_t)(expected_ms * 1.2) + 1);
 }
 
-/* Ends an answered stream with OK after lived_ms, as a server does that keeps one stream for all its clients. Returns
- * the time until the next stream, in ms. */
+/* Answers the stream, and ends it with OK after lived_ms, as a server does that keeps one stream for all its clients.
+ * Returns the time until the next stream, in ms. */
 static uint64_t wait_taken_ms(uint64_t lived_ms)
 {
     unsigned streams = k.server->streams;
@@ -404,7 +404,7 @@ static void on_line(enum torc_log_level level, const char *module, const char *m
                 strstr(message, "it may keep one stream for several clients, as istio-agent does") != NULL;
 }
 
-/* The log warns at the second time in a row, not at the first: a control plane that restarts does so once. */
+/* The log warns at the second such end in a row, not at the first: a control plane that restarts causes one. */
 static void taken_away_is_logged(void **state)
 {
     (void)state;
@@ -447,13 +447,13 @@ static void backoff(void **state)
         expected_ms = TC_MIN(expected_ms * 1.6, 120000);
     }
     assert_true(expected_ms == 120000);
-    /* A first response takes it back to the start. */
+    /* A first response resets the backoff. */
     kit_xds_respond(&k, k.server, &kit_xds_lds, "1", "n1", "a|x", NULL);
     fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
     tc_loop_advance(k.loop, 1);
     assert_near(wait_ms(), 1000);
     assert_near(wait_ms(), 1600);
-    /* So does the application. */
+    /* So does tc_xds_client_reset_backoff. */
     unsigned streams = k.server->streams;
     fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "ugh");
     tc_loop_drain(k.loop);
@@ -497,7 +497,7 @@ static void cached_value_while_down(void **state)
     fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
     fake_xds_fail(k.server, "connection refused");
     tc_loop_drain(k.loop);
-    assert_told(&a, "value x;ambient " NO_CONNECTION ";"); /* the value is not taken back */
+    assert_told(&a, "value x;ambient " NO_CONNECTION ";"); /* the value stays in use */
     watch(&kit_xds_lds, "a", &b);
     assert_told(&b, "value x;ambient " NO_CONNECTION ";");
     tc_loop_advance(k.loop, 600000);
@@ -507,7 +507,7 @@ static void cached_value_while_down(void **state)
     tc_loop_drain(k.loop);
     assert_told(&a, "");
 
-    /* Connected: a server that has nothing new need not answer. */
+    /* The connection ends the error: a server that has nothing new need not answer. */
     fake_xds_connect(k.server);
     tc_loop_drain(k.loop);
     assert_told(&a, "clear;");
@@ -517,8 +517,8 @@ static void cached_value_while_down(void **state)
     end();
 }
 
-/* A response that is too large breaks a stream that had answered before: the error is reported, and the stream is not
- * retried at once. */
+/* A response that is too large breaks a stream that had answered before: the error is reported, and the next stream
+ * waits for the backoff, which responses do not reset. */
 static void too_large_a_response(void **state)
 {
     TC_CASE(AD29);

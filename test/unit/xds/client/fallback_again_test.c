@@ -1,5 +1,6 @@
-/* The first server is asked again for what a fallback server has superseded, refused or deleted (A71); that neither
- * goes on without end nor keeps the first server from answering. s1 is the first server, s2 the fallback server. */
+/* After a fallback server has superseded or deleted a value of the first server, or sent an invalid one, the first
+ * server is asked again, on a new stream (A71). Such streams must not follow each other without end, nor keep the first
+ * server from answering. Also failures and timers around a fallback. s1 is the first server, s2 the fallback server. */
 #include "support/cmocka.h"
 #include "support/gate.h"
 #include "support/kits/xds.h"
@@ -96,7 +97,7 @@ static void answer_and_connection_in_one_turn(void **state)
     end();
 }
 
-/* s2 refuses "a" in each of its responses, and s1 says that it does not have it either: one more stream is enough. */
+/* s2 sends an invalid "a" in each of its responses, and s1 removes "a": s1 gets one more stream, no second one. */
 static void refuses_always(void **state)
 {
     (void)state;
@@ -118,7 +119,7 @@ static void refuses_always(void **state)
     end();
 }
 
-/* s1 needs 1.5 s for its first answer on a stream, while s2 refuses "a" once a second. */
+/* s1 needs 1.5 s for its first answer on a stream, while s2 sends an invalid "a" once a second. */
 static void slow_first_server(void **state)
 {
     (void)state;
@@ -145,7 +146,7 @@ static void slow_first_server(void **state)
     end();
 }
 
-/* Another authority uses s1, too: the does-not-exist timer of its name comes to its end. */
+/* Another authority uses s1, too. New streams to s1 do not keep the timer of its name from running out. */
 static void timer_of_another_authority(void **state)
 {
     (void)state;
@@ -166,7 +167,7 @@ static void timer_of_another_authority(void **state)
     end();
 }
 
-/* s1 has "c" as it was, and is silent on what it does not have: in the end that is an answer, and ends the fallback. */
+/* s1 is back, has only "c", in the version that the request gave, and stays silent: that ends the fallback. */
 static void silence_ends_the_fallback(void **state)
 {
     (void)state;
@@ -186,8 +187,8 @@ static void silence_ends_the_fallback(void **state)
     end();
 }
 
-/* State of the world at s1. s2 deletes "a", which s1 still has: the next stream to s1 does not give the version that s1
- * need not answer. */
+/* State of the world. s2 deletes "a", which s1 still has. The next stream to s1 must not give the version of "a", since
+ * s1 need not answer a request with its newest version. */
 static void sotw_deleted(const char *bootstrap)
 {
     start(bootstrap);
@@ -225,7 +226,7 @@ static void sotw_deleted_keep(void **state)
     sotw_deleted("{" LIST("", "") "}");
 }
 
-/* s2 refuses "a" after s1's stream has found a connection. */
+/* s2 sends an invalid "a" after s1's stream has found a connection. */
 static void sotw_refused_late(void **state)
 {
     (void)state;
@@ -264,7 +265,8 @@ static void s1_answers_in_time(void **state)
     end();
 }
 
-/* s1 deletes "a" while s2's value is in use, which nobody hears; s1 ends the fallback by "b", and is asked again. */
+/* s1 removes "a" while s2's value is in use, so the removal does not count. Then "b" from s1 ends the fallback, and s1
+ * is asked for "a" again. */
 static void deletion_that_was_not_heard(void **state)
 {
     (void)state;
@@ -294,7 +296,7 @@ static void deletion_that_was_not_heard(void **state)
     end();
 }
 
-/* s1 has everything, and says only what it does not have: its silence after that ends the fallback, too. */
+/* s1 has "a" in the version that the request gave, and removes "b": its silence after that ends the fallback. */
 static void only_a_removal(void **state)
 {
     (void)state;
@@ -312,7 +314,7 @@ static void only_a_removal(void **state)
     end();
 }
 
-/* Both servers delete "a", s2 in each response: one more stream to s1 is enough. */
+/* Both servers delete "a", s2 in each response: s1 gets one more stream, no second one. */
 static void deleted_by_both(void **state)
 {
     (void)state;
@@ -335,6 +337,7 @@ static void deleted_by_both(void **state)
 
 /* --- ends while a stream is to be replaced --- */
 
+/* Gets "a" from s1, falls back to s2 for "b", and connects s1 again. The background thread decodes all resources. */
 static void start_again_beside(void)
 {
     struct tc_xds_client_opts opts;
@@ -385,7 +388,7 @@ static void the_authority_ends(void **state)
     end();
 }
 
-/* A response that another thread decodes is not thrown away: it may have what the stream would be replaced for. */
+/* The stream is not replaced while another thread decodes a response: the response may have the values. */
 static void a_response_is_being_decoded(void **state)
 {
     (void)state;
@@ -404,7 +407,7 @@ static void a_response_is_being_decoded(void **state)
     end();
 }
 
-/* The stream ends while its last response is being decoded; what s2 says meanwhile starts nothing on it. */
+/* s1's stream ends while its last response is being decoded. What s2 sends meanwhile does not replace that stream. */
 static void the_stream_ends_while_a_response_is_being_decoded(void **state)
 {
     (void)state;
@@ -422,8 +425,7 @@ static void the_stream_ends_while_a_response_is_being_decoded(void **state)
     end();
 }
 
-/* State of the world: on an added stream s1 need not answer, and an ordinary end of that stream would count as a
- * failure. So no stream is added once s1 has served again. */
+/* State of the world: s1 sends its values again. An ordinary end of its stream later is not a failure. */
 static void an_ordinary_end_after_a_fallback(void **state)
 {
     (void)state;
@@ -447,8 +449,8 @@ static void an_ordinary_end_after_a_fallback(void **state)
     end();
 }
 
-/* State of the world: s1's last word on "a" was a refused value, and s2 drops the one before while s1's request with
- * its version waits for a connection. */
+/* State of the world: s1's last "a" was invalid, and version 1 stays in use. While s1's request with version 1 waits,
+ * an invalid "a" from s2 drops the value. s1 gets a request without the version. */
 static void a_refused_value_that_is_dropped(void **state)
 {
     (void)state;
@@ -470,8 +472,8 @@ static void a_refused_value_that_is_dropped(void **state)
     end();
 }
 
-/* State of the world: s1 need not answer on the stream that follows a fallback, for it lacks what s2 had. An ordinary
- * end of that stream does not count as a failure. */
+/* State of the world: "b" is still s2's value when the fallback ends, so s1's stream is replaced. s1 need not answer on
+ * the new stream, and an ordinary end of that stream does not count as a failure. */
 static void an_ordinary_end_of_the_stream_after_a_fallback(void **state)
 {
     (void)state;
@@ -520,7 +522,7 @@ static void silence_beside_another_authority(void **state)
     end();
 }
 
-/* s2's channel stays for load reports after a fallback. How its last stream had failed says nothing of the next one. */
+/* s2's channel stays for load reports after a fallback. The failure of its last ADS stream says nothing of the next. */
 static void an_old_failure_of_a_channel_that_stayed(void **state)
 {
     (void)state;
@@ -572,7 +574,7 @@ static void a_failure_while_only_loads_are_reported(void **state)
     assert_int_equal(s2->backoff_resets, 0);
     lose_s1();
     watch(&kit_xds_cds, "c", &c);
-    assert_int_equal(s2->backoff_resets, 1); /* a failure that lasts shows itself at once */
+    assert_int_equal(s2->backoff_resets, 1); /* so that a failure that lasts is reported soon */
     assert_told(&a, "");
     assert_told(&c, "");
     tc_load_cluster_unuse(load);
@@ -581,8 +583,8 @@ static void a_failure_while_only_loads_are_reported(void **state)
     end();
 }
 
-/* s2 refuses "a" again and again, while the first request to s1 is not written as a whole: one more stream to s1, whose
- * request no longer gives the version. */
+/* s2 sends an invalid "a" again and again, while the first request to s1 cannot be written in full: s1 gets one more
+ * stream, whose request no longer gives the version of "a". */
 static void refused_again_while_a_request_waits(void **state)
 {
     (void)state;
@@ -609,8 +611,8 @@ static void refused_again_while_a_request_waits(void **state)
     end();
 }
 
-/* Responses that are costly to refuse come without end: the does-not-exist timer waits for two of them, and no
- * longer. */
+/* Responses come without end, with a pause of the client after each, as after one that was costly to reject. The
+ * does-not-exist timer waits for two of them, and not much longer. */
 static void pauses_without_end(void **state)
 {
     (void)state;
@@ -630,8 +632,8 @@ static void pauses_without_end(void **state)
     end();
 }
 
-/* Equal entries are one server: a channel has the first entry, whichever authority makes the channel, so that a value
- * of the server is its own also when the channel was made again. */
+/* Equal entries are one server: a channel has the first of them, whichever authority makes the channel. So the source
+ * of a value is still known by its pointer when the channel is made again. */
 static void equal_entries_are_one_server(void **state)
 {
     (void)state;
@@ -644,7 +646,7 @@ static void equal_entries_are_one_server(void **state)
     end();
 }
 
-/* "b" comes during the client's pause after a costly response, as the does-not-exist timer ends: it was received. */
+/* "b" comes before its does-not-exist timer runs out, and is read only after the client's pause: that is in time. */
 static void a_value_that_waits_for_the_pause(void **state)
 {
     (void)state;

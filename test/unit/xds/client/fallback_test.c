@@ -62,7 +62,7 @@ static void primary_down_at_start(void **state)
     assert_told(&a, "");
     kit_xds_respond(&k, s2, &kit_xds_eds, "1", "n1", "a|fallback", NULL);
     assert_told(&a, "value fallback;");
-    assert_int_equal(s1->streams, 1); /* its request gives no version, and waits as it is */
+    assert_int_equal(s1->streams, 1); /* its request waits; it gives no version, so the stream is not replaced */
 }
 
 static void both_down(void **state)
@@ -78,7 +78,7 @@ static void both_down(void **state)
     watch("b", &b);
     assert_told(&b, "error " S2_DOWN ";");
 
-    /* The primary comes back by itself. */
+    /* The primary comes back. */
     fake_xds_connect(s1);
     kit_xds_respond(&k, s1, &kit_xds_eds, "1", "n1", "a|main", "b|main", NULL);
     assert_told(&a, "value main;");
@@ -96,7 +96,7 @@ static void all_cached(void **state)
     kit_xds_respond(&k, s1, &kit_xds_eds, "1", "n1", "a|main", NULL);
     go_down(s1, "down");
     assert_false(s2->open);
-    assert_told(&a, "value main;"); /* S2 has not failed */
+    assert_told(&a, "value main;"); /* no error: s2 was not tried */
 
     /* A name that is not cached needs the fallback server, which is asked for all names. */
     watch("b", &b);
@@ -117,7 +117,7 @@ static void all_cached(void **state)
     assert_string_equal(kit_xds_request(&k, s1), "ClusterLoadAssignment [a,b] \"2\" \"n2\"");
 }
 
-/* A list that has one server twice has no server left when that one is down. */
+/* A list that has one server twice has no other server when that one is down. */
 static void the_same_server_twice(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static void primary_drops_after_an_answer(void **state)
     assert_told(&b, "");
     assert_int_equal(s1->streams, 2);
 
-    /* The next stream ends without an answer: S1 has failed. */
+    /* The next stream ends without an answer: s1 has failed. */
     fake_xds_end(s1, TORC_STATUS_UNAVAILABLE, "gone");
     tc_loop_drain(k.loop);
     assert_true(s2->open);
@@ -193,7 +193,8 @@ static enum tc_xds_state state_now(void)
     return state;
 }
 
-/* A name's timer runs while a server that is connected was asked, and counts for the last such server of the list. */
+/* A name's timer runs once a connected server was asked. It counts for the last such server of the list, and starts
+ * again when another server becomes the last. */
 static void timer_over_both_servers(void **state)
 {
     (void)state;
@@ -214,8 +215,8 @@ static void timer_over_both_servers(void **state)
     assert_int_equal(state_now(), TC_XDS_DOES_NOT_EXIST);
 }
 
-/* S1's connection fails, but not its stream: after the fallback S2 has its own time (A57), and its own feature (A88).
- */
+/* s1's connection fails, but its stream stays. After the fallback the timer starts again, with the time that s2's
+ * features ask for (A88). */
 static void timer_of_the_server_in_use(void **state)
 {
     (void)state;
@@ -243,7 +244,7 @@ static void timer_of_the_server_in_use(void **state)
     }
 }
 
-/* S1 serves again, and the fallback ends: S1 has its whole time for a name that S2 did not have either. */
+/* s1 serves again, and the fallback ends: the timer of a name that neither server has sent starts again. */
 static void timer_when_fallback_ends(void **state)
 {
     (void)state;
@@ -266,7 +267,7 @@ static void bad_address_first(void **state)
     TC_CASE(FB08);
     (void)state;
     watch("a", &a);
-    go_down(s1, "cannot parse target"); /* what a transport says of a URI that it does not understand */
+    go_down(s1, "cannot parse target"); /* a transport reports an unusable URI in this way */
     kit_xds_respond(&k, s2, &kit_xds_eds, "1", "n1", "a|good", NULL);
     assert_told(&a, "value good;");
     watch("b", &b);
@@ -291,7 +292,7 @@ static void reachability_only(void **state)
     assert_told(&a, "");
 }
 
-/* S1 answers again, and has nothing: it is reachable, so no watcher is notified of S2's end (A71). */
+/* s1 answers again, without resources: it can be reached, so no watcher gets an error when s2 fails (A71). */
 static void an_empty_primary_is_reachable(void **state)
 {
     (void)state;
@@ -305,10 +306,10 @@ static void an_empty_primary_is_reachable(void **state)
     go_down(s2, "Another server down");
     assert_told(&a, "");
     assert_told(&b, "");
-    tc_loop_advance(k.loop, 15000); /* b was asked for at S1 */
+    tc_loop_advance(k.loop, 15000); /* both servers were asked for b */
     assert_told(&b, "error xDS ClusterLoadAssignment resource does not exist (node ID:node1);");
     assert_told(&a, "");
-    /* With S1 gone too, no server is reachable. */
+    /* When s1 is down too, no server can be reached. */
     go_down(s1, "down");
     assert_told(&a, "ambient " S2_DOWN ";");
     assert_told(&b, "error " S2_DOWN ";");
@@ -318,7 +319,7 @@ static void an_empty_primary_is_reachable(void **state)
     assert_told(&a, "clear;");
 }
 
-/* Resources that the returning primary lacks, or has wrong, stay those of the fallback server (A71). */
+/* If the returning primary lacks a resource, or sends an invalid one, the value of the fallback server stays (A71). */
 static void bad_answers_of_the_primary(const char *features, bool incremental)
 {
     tear_down(NULL);
@@ -349,11 +350,11 @@ static void bad_answers_of_the_primary(const char *features, bool incremental)
     assert_told(&a, "");
     assert_told(&b, "");
     assert_true(s2->open);
-    /* S2's responses still count. */
+    /* s2's responses still count. */
     kit_xds_respond(&k, s2, &kit_xds_cds, "2", "n2", "a|new", NULL);
     assert_told(&a, "value new;");
     assert_told(&b, "error xDS Cluster resource was deleted by server s2 (node ID:node1);");
-    /* A valid resource of S1 ends the fallback; from then on only S1's responses count. */
+    /* A valid resource of s1 ends the fallback; from then on only s1's responses count. */
     if (incremental)
         kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n3", "b|main@2", "-a", NULL);
     else
@@ -375,7 +376,7 @@ static void bad_answers_of_the_primary_delta(void **state)
     bad_answers_of_the_primary("\"fail_on_data_errors\", \"torc.incremental_ads\"", true);
 }
 
-/* Sends a response of S1 that has an error with this code instead of the resource (xDS TP3). */
+/* Sends a response of s1 that has an error with this code instead of the resource (xRFC TP3). */
 static void respond_error(int code, const char *name)
 {
     Envoy__Service__Discovery__V3__DiscoveryResponse m = ENVOY__SERVICE__DISCOVERY__V3__DISCOVERY_RESPONSE__INIT;
@@ -400,7 +401,7 @@ static void respond_error(int code, const char *name)
     tc_loop_drain(k.loop);
 }
 
-/* Only NOT_FOUND says that the resource does not exist, so that there is nothing to fall back for. */
+/* Only NOT_FOUND says that the resource does not exist, so that no fallback is needed for it. */
 static void errors_of_the_primary(void **state)
 {
     static const struct {
@@ -424,7 +425,7 @@ static void errors_of_the_primary(void **state)
     }
 }
 
-/* An error leaves the resource in use, which is enough. */
+/* The error leaves the resource in use, so no fallback is needed. */
 static void an_error_beside_a_value(void **state)
 {
     (void)state;
@@ -435,7 +436,7 @@ static void an_error_beside_a_value(void **state)
     assert_false(s2->open);
 }
 
-/* Reopens the kit with S1 in the form of ADS that the case is about, and a cached. */
+/* Reopens the kit, with s1 in this form of ADS, and gets "a" from s1. */
 static void with_a_cached(bool incremental)
 {
     tear_down(NULL);
@@ -453,7 +454,7 @@ static void with_a_cached(bool incremental)
         kit_xds_respond(&k, s1, &kit_xds_eds, "1", "n1", "a|main", NULL);
 }
 
-/* The connection to S1 is lost and comes back, and S1 has nothing new: a new name is asked for at S1 alone. */
+/* The connection to s1 is lost and comes back, and s1 is silent: only s1 is asked for a new name. */
 static void a_blip(void **state)
 {
     (void)state;
@@ -470,7 +471,7 @@ static void a_blip(void **state)
     }
 }
 
-/* A stream of S1 ends without a response: S1 counts as reachable when the next stream has lasted 1 s. */
+/* A stream of s1 ends without a response: s1 counts as reachable when the next stream has lasted 1 s. */
 static void a_stream_that_lasts(void **state)
 {
     (void)state;
@@ -492,8 +493,8 @@ static void a_stream_that_lasts(void **state)
         }
 }
 
-/* A server that finds its newest version in the first request of a stream sends nothing. The request must not have a
- * version whose resources the client no longer holds: here a fallback server's took their place. */
+/* A server that finds its newest version in the first request of a stream sends nothing. So the request must not have a
+ * version of which the client no longer holds all resources: here the fallback server's "a" took the place of one. */
 static void a_version_that_is_not_held(void **state)
 {
     (void)state;
@@ -521,8 +522,8 @@ static void a_version_that_is_not_held(void **state)
     assert_string_equal(kit_xds_request(&k, s1), "ClusterLoadAssignment [a,b] \"7\" \"\" node");
 }
 
-/* The first request of S1's next stream waits for its connection, while the fallback server sends the resource whose
- * version the request has, valid or not: S1 gets a request without that version. */
+/* The first request of s1's next stream has the version of "a", and waits for a connection. Meanwhile the fallback
+ * server sends "a", valid or not. So a new stream replaces that one, and its request does not have the version. */
 static void a_version_given_up_while_the_request_waits(void **state)
 {
     (void)state;
@@ -575,9 +576,9 @@ static void a_version_whose_resource_was_dropped(void **state)
     kit_xds_fini(&own);
 }
 
-/* S2 is another authority's server, too, so its stream stays when the fallback ends. The fallback begins again before
- * S2 got a request without a, or S2's response crosses that request: S2 is told that a went, or it would see no change,
- * and not send a again. */
+/* s2 is also the server of authority x, so its stream stays when the fallback ends. The fallback begins again before s2
+ * has read a request without "a", or (`crossed`) after a response of s2 crossed that request. In both cases s2 first
+ * gets a request without "a": otherwise s2 would see no change, and not send "a" again. */
 static void fallback_to_a_shared_server_begins_again(void **state)
 {
     (void)state;

@@ -79,13 +79,13 @@ static void counts_by_locality(void **state)
     (void)state;
     struct tc_load_cluster *c = load(one, service);
     struct tc_load_locality *a = locality(c, "a"), *b = locality(c, "b");
-    assert_int_equal(k.server->lrs_streams, 0); /* not from inside of a call */
+    assert_int_equal(k.server->lrs_streams, 0); /* the loop opens the stream */
     tc_loop_drain(k.loop);
     assert_int_equal(k.server->lrs_streams, 1);
     assert_report("node node1;");
     calls(a, 10, 3, 0);
     tc_loop_advance(k.loop, 60000);
-    assert_report(""); /* nobody said how often */
+    assert_report(""); /* the server has not answered */
     answer(2, NULL);
     calls(b, 1, 0, 2);
     tc_loop_advance(k.loop, 1999);
@@ -173,7 +173,8 @@ static void restart_keeps_counts(void **state)
     unload(c);
 }
 
-/* A report that waits for the window when the stream ends was not taken: the next stream has its counts, once. */
+/* A report that waits for the flow-control window when the stream ends was not taken. The next stream has its counts,
+ * once. */
 static void report_that_the_server_did_not_take(void **state)
 {
     TC_CASE(LS07);
@@ -204,7 +205,7 @@ static void report_that_the_server_did_not_take(void **state)
     unload(c);
 }
 
-/* The transport sends the first message of a stream again by itself when its connection goes: reports follow. */
+/* The connection ends before the Node was taken, and the transport sends the Node again by itself: reports follow. */
 static void node_that_is_sent_again(void **state)
 {
     (void)state;
@@ -348,7 +349,7 @@ static void drops(void **state)
     unload(c);
 }
 
-/* A stalled connection delays a report; the interval says how long it was. */
+/* A stalled connection delays a report, and the report has the real interval. */
 static void intervals_are_measured(void **state)
 {
     TC_CASE(LS07);
@@ -386,13 +387,13 @@ static void ends_with_its_last_user(void **state)
 {
     TC_CASE(LS08);
     (void)state;
-    kit_xds_watch(&k, &kit_xds_cds, "x", &w); /* the channel has other uses */
+    kit_xds_watch(&k, &kit_xds_cds, "x", &w); /* so that the channel stays */
     struct tc_load_cluster *c = load(one, NULL);
     struct tc_load_locality *l = locality(c, "a");
     tc_loop_drain(k.loop);
     answer(10, NULL);
     assert_report("node node1;");
-    /* Another takes over within the turn: the stream stays. */
+    /* Another user takes over within the turn: the stream stays. */
     struct tc_load_cluster *again = load(one, NULL);
     assert_ptr_equal(again, c);
     unload(c);
@@ -416,7 +417,7 @@ static void ends_with_its_last_user(void **state)
     tc_loop_drain(k.loop);
     assert_false(fake_xds_lrs_streaming(k.server));
     assert_true(k.server->open);
-    tc_load_locality_finished(l, true); /* too late, and harmless */
+    tc_load_locality_finished(l, true); /* after the last report */
     tc_loop_advance(k.loop, 100000);
     assert_int_equal(k.server->lrs_streams, 1);
     /* Wanted again. */
@@ -522,7 +523,7 @@ static void until_the_last_rpc(void **state)
     c = load(one, NULL);
     calls(l = locality(c, "a"), 1, 0, 0);
     tc_loop_advance(k.loop, 1000);
-    assert_report("one 1.000s a:1+0/1~0;"); /* begun again */
+    assert_report("one 1.000s a:1+0/1~0;"); /* the cluster is in use again */
     tc_load_locality_unref(l);
     unload(c);
     unload(other);
@@ -579,7 +580,7 @@ static void counts_by_endpoint(void **state)
     struct tc_load_cluster *later = load(two, NULL);
     assert_true(c->by_endpoint && later->by_endpoint);
     unload(later);
-    calls(a, 0, 0, 1); /* which nobody counts by endpoint */
+    calls(a, 0, 0, 1); /* counted for the locality alone */
     struct tc_load_locality *v4 = endpoint(c, a, "10.0.0.1:80"), *v6 = endpoint(c, a, "[2001:db8::1]:443");
     struct tc_load_locality *path = endpoint(c, a, "unix:/run/x"), *name = endpoint(c, a, "unix-abstract:x");
     struct tc_load_locality *silent = endpoint(c, a, "10.0.0.9:9");
@@ -596,14 +597,14 @@ static void counts_by_endpoint(void **state)
     tc_loop_advance(k.loop, 1000);
     assert_report("one 1.000s a:4+2/8~2 m=5/2 cpu=0.5/1 [10.0.0.1:80 2+1/4~1 m=2/1] [2001:db8::1:443 0+1/1~0 m=3/1] "
                   "[/run/x 1+0/1~0] [@x 1+0/1~0];");
-    /* An endpoint without counts is left out; RPCs under way are said again. */
+    /* An endpoint without counts is left out; RPCs under way are reported again. */
     tc_load_locality_unref(v6);
     tc_load_locality_unref(path);
     tc_load_locality_unref(name);
     tc_load_locality_unref(silent);
     tc_loop_advance(k.loop, 1000);
     assert_report("one 1.000s a:0+0/0~2 [10.0.0.1:80 0+0/0~1];");
-    /* A report that is lost with its stream is in the next one. */
+    /* The counts of a report that is lost with its stream are in the next one. */
     calls(v4, 1, 0, 0);
     k.server->connected = false;
     tc_loop_advance(k.loop, 1000);
@@ -623,7 +624,7 @@ static void counts_by_endpoint(void **state)
     unload(c);
 }
 
-/* An endpoint that is gone is reported once more; nothing of it stays. */
+/* An endpoint without references is reported once more, and then freed. */
 static void endpoints_that_go(void **state)
 {
     TC_CASE(LS12);
@@ -645,7 +646,7 @@ static void endpoints_that_go(void **state)
     assert_int_equal(c->n_endpoints, 0);
     tc_loop_advance(k.loop, 1000);
     assert_report("empty");
-    /* Not asked any longer: RPCs that were counted by endpoint end, and the reports have localities alone. */
+    /* While the server does not ask for endpoints, reports have localities alone, even for RPCs counted by endpoint. */
     struct tc_load_locality *e = endpoint(c, a, "10.0.0.3:80");
     calls(e, 1, 0, 1);
     k.lrs_endpoints = false;

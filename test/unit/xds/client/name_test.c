@@ -94,19 +94,19 @@ static void authorities_have_their_servers(void **state)
     kit_xds_watch(&k, &kit_xds_cds, "xdstp://b/" CLUSTER "/x", &b);
     kit_xds_watch(&k, &kit_xds_cds, "xdstp://nobody/" CLUSTER "/x", &nobody);
     tc_loop_drain(k.loop);
-    /* Equal servers are one. */
+    /* Authorities with equal servers share one stream. */
     assert_string_equal(kit_xds_request(&k, k.server), "Cluster [plain,xdstp://a/" CLUSTER "/x] \"\" \"\" node");
     assert_string_equal(kit_xds_request(&k, s2), "Cluster [xdstp://b/" CLUSTER "/x] \"\" \"\" node");
     assert_string_equal(kit_xds_told(&nobody),
                         "error authority \"nobody\" is not in the xDS bootstrap (node ID:node1);");
     assert_int_equal(nobody.last_code, TORC_STATUS_UNAVAILABLE);
-    /* A server says nothing about names that are not its own. */
+    /* A resource counts only if it is from a server of its name's authority. */
     kit_xds_respond(&k, s2, &kit_xds_cds, "1", "n1", "plain|evil", "xdstp://nobody/" CLUSTER "/x|v",
                     "xdstp://b/" CLUSTER "/x|v", NULL);
     assert_string_equal(kit_xds_told(&b), "value v;");
     assert_string_equal(kit_xds_told(&top), "");
     assert_string_equal(kit_xds_told(&nobody), "");
-    /* When nobody watches a name of a server any longer, its stream closes. */
+    /* When nobody watches a name of a server, its channel closes. */
     kit_xds_unwatch(&k, &b);
     kit_xds_unwatch(&k, &nobody);
     kit_xds_unwatch(&k, &a);

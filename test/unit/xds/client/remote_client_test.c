@@ -1,5 +1,5 @@
-/* Clients on other loops: their notifications from one ADS stream, and their load reports. The origin is the kit's
- * client; its loop and the remotes' turn when the test says so. */
+/* Remote clients, each on a loop of its own: notifications from the ADS stream of their one origin, and load reports.
+ * The origin is the kit's client. All loops turn when the test says so. */
 #include "xds/client/remote_client.h"
 
 #include "support/case.h"
@@ -49,7 +49,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* Drains the loops of all clients four times in turn: enough for a question to go there and its answer to come back. */
+/* Drains the loops of all clients four times in turn: enough for a question and its answer. */
 static void settle(void)
 {
     for (unsigned n = 0; n < 4; n++) {
@@ -111,7 +111,7 @@ static void one_stream_tells_all(void **state)
     for (unsigned i = 0; i < REMOTES; i++)
         assert_string_equal(kit_xds_told(&r[i].w), "value v1;");
     assert_int_equal(k.server->streams, 1);
-    /* A watcher that begins later gets the origin's values; the end of another watcher changes nothing. */
+    /* The end of one watch changes nothing for the other. A watch that begins later gets the origin's value. */
     tc_xds_client_unwatch(r[0].client, &r[0].w.base);
     settle();
     kit_xds_respond(&k, k.server, &kit_xds_eds, "2", "n2", "a|v2", NULL);
@@ -123,7 +123,7 @@ static void one_stream_tells_all(void **state)
     assert_string_equal(kit_xds_told(&r[0].w), "value v2;");
 }
 
-/* The last watcher's end ends the subscription; one that takes over in the same turn keeps it. */
+/* The subscription ends with the last watch, unless another watch begins in the same turn. */
 static void subscriptions_end(void **state)
 {
     (void)state;
@@ -156,7 +156,7 @@ static void errors_come_over(void **state)
     kit_xds_respond(&k, k.server, &kit_xds_eds, "3", "n3", "a|v3", NULL);
     settle();
     assert_non_null(strstr(kit_xds_told(&r[0].w), "value v3;"));
-    /* A name that cannot be. */
+    /* A malformed name. */
     struct kit_xds_watcher odd;
     kit_xds_watcher_init(&odd);
     tc_xds_client_watch(r[0].client, &kit_xds_eds, tc_slice_str("xdstp://nowhere/eds/x"), &odd.base);
@@ -166,7 +166,7 @@ static void errors_come_over(void **state)
     kit_xds_watcher_fini(&odd);
 }
 
-/* A loop that nobody turns holds up no other loop, and gets the newest state in the end. */
+/* A loop that does not turn holds up no other loop. When it turns, its watcher gets only the newest state. */
 static void a_loop_that_does_not_turn(void **state)
 {
     (void)state;
@@ -297,7 +297,7 @@ static void loads_add_up(void **state)
     assert_report("one 0.000s z:1+0/1~0;");
 }
 
-/* The report waits for a loop that does not turn for 50 ms at most; that loop's counts come in the next report. */
+/* A report waits at most 50 ms for a loop that does not turn. The counts of that loop come in the next report. */
 static void a_report_waits_for_nobody(void **state)
 {
     (void)state;
@@ -321,7 +321,7 @@ static void a_report_waits_for_nobody(void **state)
     settle();
 }
 
-/* RPCs that are under way on a loop when it ends no longer count as under way. */
+/* RPCs that are under way when their remote client ends no longer count as under way. */
 static void a_remote_client_ends_while_calls_run(void **state)
 {
     (void)state;
@@ -336,7 +336,7 @@ static void a_remote_client_ends_while_calls_run(void **state)
     calls(a, 4, 0);
     end(&r[0]);
     settle();
-    call_ends(a, true); /* is no longer counted */
+    call_ends(a, true); /* not counted */
     unload(a);
     report_time();
     assert_report("one 10.000s z:4+0/4~1;");
@@ -346,7 +346,7 @@ static void a_remote_client_ends_while_calls_run(void **state)
     assert_report("one 0.000s z:1+0/0~0;");
 }
 
-/* A remote client counts by endpoint from the moment that it heard of the wish, and the report has its counts. */
+/* A remote client counts by endpoint once it has heard that the server asks for it, and the report has its counts. */
 static void loads_by_endpoint(void **state)
 {
     TC_CASE(LS13);
@@ -375,7 +375,7 @@ static void loads_by_endpoint(void **state)
     assert_false(a->by_endpoint || b->by_endpoint);
     report_time();
     assert_report("one 10.000s z:0+0/0~1;");
-    /* The loop ends: nobody hears of the end of its RPC. */
+    /* The remote client ends: its RPC under way is no longer counted. */
     k.lrs_endpoints = true;
     kit_xds_lrs_answer(&k, 10, NULL);
     tc_load_locality_started(e);
@@ -405,14 +405,14 @@ static void on_ask_and_unload(struct tc_task *task)
 {
     struct unasked *u = TC_CONTAINER_OF(task, struct unasked, ask);
     tc_loop_advance(k.loop, 10000);
-    /* Its news stands in the mailbox behind the question. */
+    /* The news of "a" stands in the mailbox behind the question. */
     kit_xds_respond(&k, k.server, &kit_xds_eds, "1", "n1", "a|v1", NULL);
     unload(u->load);
     tc_loop_at_turn_end(r[0].loop, &u->again); /* behind the counts */
 }
 
-/* The origin asks, and before its question is read counts come, since a cluster goes out of use. They are not an
- * answer: the origin must not send its question, which still waits in the mailbox, once more. */
+/* The origin asks for counts. Before the remote client reads the question, it sends counts because a cluster goes out
+ * of use. These counts are not the answer: the question still waits in the mailbox, and must not be sent once more. */
 static void a_question_is_sent_once(void **state)
 {
     (void)state;

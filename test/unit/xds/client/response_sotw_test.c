@@ -72,8 +72,8 @@ static void twice_in_one_response(void **state)
     assert_request("Cluster [a] \"\" \"n1\" NACK 3 resource index 1: Cluster \"a\": the response has it twice");
 }
 
-/* The limit of all resources together: a value beyond it is refused, and the last value stays. There is room again once
- * another resource has become smaller. */
+/* held_bytes limits all resources together: a value beyond it is rejected, and the last value stays. There is room
+ * again once another resource has become smaller. */
 static void all_together_have_a_limit(void **state)
 {
     (void)state;
@@ -205,7 +205,7 @@ static void resource_of_another_type(void **state)
                    "ClusterLoadAssignment");
 }
 
-/* CD20: each bad resource is named by its place, and good ones beside it are used. */
+/* Each bad resource is named by its index, and good ones beside it are used. */
 static void good_among_bad(void **state)
 {
     TC_CASE(CD20);
@@ -222,7 +222,7 @@ static void good_among_bad(void **state)
         {"type.googleapis.com/envoy.config.cluster.v3.Cluster", "a|x"},
         {"type.googleapis.com/envoy.config.cluster.v3.Cluster", "a|y"},     /* again */
         {"type.googleapis.com/other", "c|z"},                               /* of another type */
-        {"type.googleapis.com/envoy.config.cluster.v3.Cluster", "garbage"}, /* not decoded */
+        {"type.googleapis.com/envoy.config.cluster.v3.Cluster", "garbage"}, /* cannot be decoded */
         {WRAPPER, "\x0a\x7f"},                                              /* cut off */
         {"type.googleapis.com/envoy.config.cluster.v3.Cluster", "b|v"},
     };
@@ -300,9 +300,9 @@ static void unreadable_responses(void **state)
     assert_request("Cluster [a] \"\" \"\" node");
     fake_xds_send(k.server, tc_slice_str("\x07garbage"));
     tc_loop_drain(k.loop);
-    assert_request(""); /* no type, no nonce: nothing can be said */
+    assert_request(""); /* no type, no nonce: the response cannot be answered */
 
-    /* More resources than any response may have: refused as a whole, answered by its nonce. */
+    /* More resources than a response may have: rejected as a whole, with its nonce. */
     struct tc_buf bytes = {0};
     tc_buf_append_char(&bytes, '\x22');
     tc_buf_append_char(&bytes, (char)strlen(kit_xds_cds.type_url));

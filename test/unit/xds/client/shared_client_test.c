@@ -12,10 +12,9 @@ static const char bootstrap[] = "{\"xds_servers\": [{\"server_uri\": \"s1\"}, {\
                                 " \"authorities\": {\"x\": {\"xds_servers\": [{\"server_uri\": \"sx\"}]}},"
                                 " \"node\": {\"id\": \"node1\"}}";
 
-/* Two targets with a shared client, each with a transport of its own. */
 static struct kit_xds k; /* the shared client */
 static struct target {
-    struct fake_xds *fake;
+    struct fake_xds *fake; /* the servers of the own client */
     struct tc_xds_client *client;
     struct kit_xds_watcher top, shared;
 } one, two;
@@ -97,7 +96,7 @@ static void names_go_where_their_authority_is_held(void **state)
     kit_xds_respond(&k, server(&two, "s1"), &kit_xds_eds, "1", "n1", "a|two", NULL);
     assert_told(&two.top, "value two;");
     assert_told(&one.top, "");
-    /* A name that no client can hold. */
+    /* A name of an unknown authority. */
     struct kit_xds_watcher w;
     kit_xds_watcher_init(&w);
     watch(one.client, UNKNOWN, &w);
@@ -141,7 +140,7 @@ static void watches_end_with_their_target(void **state)
     fake_xds_free(one.fake);
     kit_xds_watcher_fini(&one.top);
     kit_xds_watcher_fini(&one.shared);
-    /* A watch that its owner ends takes its name out of the subscription; with the last name the stream closes. */
+    /* When the last watch on the server ends, the server's channel closes. */
     tc_xds_client_unwatch(two.client, &two.shared.base);
     tc_loop_drain(k.loop);
     assert_false(sx->open);

@@ -13,7 +13,7 @@
     "{\"xds_servers\": [" SERVER("s") "], " NODE                                                                       \
                                       ", \"certificate_providers\": {\"a\": {\"plugin_name\": \"file_watcher\"}}}"
 
-/* Returns the error of reading a bootstrap. json: the channel's option; NULL: the environment names the bootstrap. */
+/* Returns the error's text (tc_free). json: the channel's option; NULL: the bootstrap is read from the environment. */
 static char *error_of(const char *json)
 {
     struct tc_resolver_env env = {.xds_bootstrap_json = json};
@@ -52,7 +52,7 @@ static void what_is_wrong_with_providers_names_file_and_variable(void **state)
     expect(NULL, wanted);
     tc_free(wanted);
     unsetenv("GRPC_XDS_BOOTSTRAP_CONFIG");
-    expect(BAD_PROVIDER, fault); /* given as a text: the error names no variable */
+    expect(BAD_PROVIDER, fault); /* the channel's option: the error names no variable */
 }
 
 static void expect_uri(const char *uri, const char *reason)

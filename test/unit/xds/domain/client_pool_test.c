@@ -112,7 +112,7 @@ static void by_bootstrap_and_options(void **state)
     tc_pool_client_release(c);
 }
 
-/* Credentials of the channel count where the bootstrap leaves them to the channel, and nowhere else. */
+/* The channel's credentials count only if a server of the bootstrap has none of its own. */
 static void by_credentials(void **state)
 {
     (void)state;

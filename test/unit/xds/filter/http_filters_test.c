@@ -28,7 +28,7 @@ struct world {
     void *state;
 };
 
-/* filters: chain entries in front of the router; vhost: further members of the virtual host. */
+/* filters: chain entries in front of the router; vhost: further members of the virtual host; routes: its routes. */
 static void open_world(struct world *w, const char *filters, const char *vhost, const char *routes)
 {
     const struct tc_loop_opts opts = {.manual = true, .seeded = true, .seed = 7};
@@ -51,7 +51,7 @@ static const struct tc_route *route(const struct world *w, size_t i)
     return &w->config->vhost->routes[i];
 }
 
-/* Returns the codes that the filters of a route's chain abort with, in order: "a=7 b=5". */
+/* Returns the codes that the filters of a route's chain abort with, in order: "a=7 b=5". `cluster` may be NULL. */
 static const char *aborts(struct world *w, size_t at, const struct tc_weighted_cluster *cluster)
 {
     struct tc_buf text = {0};
@@ -235,7 +235,7 @@ static void headers_lower_the_share(void **state)
     close_world(&w);
 }
 
-/* A fault that is active in the parent at a fork never ends in the child, and does not count there. */
+/* A fault that is active in the parent at a fork would never end in the child, so it does not count there. */
 static void a_child_counts_its_own_faults(void **state)
 {
     (void)state;

@@ -98,7 +98,7 @@ static void start(struct rpc *r)
     assert_int_equal(f->ops->start(f, &r->call, &r->state), TC_FILTER_NEXT);
 }
 
-/* Returns the cookie "s=..." of the plain text, in the arena. */
+/* Returns the cookie "s=..." with the plain text in base64, in the arena. */
 static const char *cookie(struct rpc *r, const char *plain)
 {
     struct tc_buf b = {0};
@@ -114,7 +114,8 @@ static void bring(struct rpc *r, const char *field)
     tc_headers_add(&r->headers, tc_slice_str("cookie"), tc_slice_str(field));
 }
 
-/* Returns the set-cookie of the response, "" if it has none. Asserts that the other headers come through. */
+/* Returns the set-cookie of the response, "" if it has none, when xds_override_host has picked `picked`. Asserts that
+ * the other header comes through. */
 static const char *set_by(struct rpc *r, const char *picked)
 {
     const struct tc_call_filter *f = &r->chain->filters[0];
@@ -194,7 +195,7 @@ static void the_cluster_of_the_cookie(void **state)
     assert_true(r.chosen.hold == r.other);
     assert_string_equal(set_by(&r, A), "");
     close_rpc(&r);
-    /* A cluster of the route without references. */
+    /* A cluster of the route that is not in use. */
     open_rpc(&r, "/", "/a.B/C");
     tc_cluster_ref_release(r.other);
     r.other = NULL;
@@ -267,7 +268,7 @@ static void limits_of_a_cookie(void **state)
         close_rpc(&r);
         tc_buf_fini(&plain);
     }
-    /* 16,384 bytes of base64 are 12,288, most of them the name of a cluster. */
+    /* 16,384 bytes of base64 have 12,288 bytes of text, most of them the name of a cluster. */
     for (size_t len = 12288; len <= 12289; len++) {
         struct tc_buf plain = {0};
         struct rpc r;
@@ -353,14 +354,14 @@ static void settings_of_the_cluster(void **state)
     fake_lb_set(f, "2.2.2.2:2", TORC_CONNECTIVITY_READY);
     assert_string_equal(pick(f, "2.2.2.2:2"), "2.2.2.2:2");
     assert_string_equal(pick(f, "3.3.3.3:3"), A);
-    /* The cluster's statuses change: connections that are held for endpoints of no such status end. */
+    /* The cluster's statuses change: the connection that sessions hold to an endpoint of another status ends. */
     update(f, "/", STATUSES, localities);
     assert_int_equal(fake_lb_count(f, "2.2.2.2:2"), 0);
     assert_string_equal(pick(f, "2.2.2.2:2"), A);
     assert_string_equal(pick(f, "3.3.3.3:3"), "QUEUE");
     fake_lb_set(f, "3.3.3.3:3", TORC_CONNECTIVITY_READY);
     assert_string_equal(pick(f, "3.3.3.3:3"), "3.3.3.3:3");
-    /* A shorter time. */
+    /* An idle timeout of 10 s. */
     update(f, "/", STATUSES TEN_SECONDS, localities);
     assert_int_equal(fake_lb_count(f, "3.3.3.3:3"), 1);
     tc_loop_advance(f->loop, 9999);

@@ -72,7 +72,7 @@ static void proxies(void **state)
     const struct tc_endpoint *proxied = endpoint(&t, 0, 0);
     assert_true(tc_addr_eq(&proxied->addrs[0].proxy_hop->proxy, &proxy));
     assert_null(proxied->addrs[0].proxy_hop->target);
-    /* The first endpoint is another one now, which policies tell from the old one; the second is the same object. */
+    /* With the proxy the address of the first endpoint is another one; the second endpoint is the same object. */
     assert_false(tc_endpoint_same_addrs(direct, proxied));
     tc_endpoint_unref(direct);
     assert_ptr_equal(endpoint(&t, 0, 1), second);
@@ -130,7 +130,7 @@ static void extreme_shares(void **state)
 {
     (void)state;
     struct tc_eds_tree t = {0};
-    /* Less than 2^-31 of the priority is 1; sums beyond 32 bits are right. */
+    /* A share that is rounded to 0 counts as 1; sums of weights need more than 32 bits. */
     take(&t, "0/a=1: 1.1.1.1:1*1 1.1.1.1:2*4294967295; 0/b=4294967294: 1.1.1.1:3*4294967295 1.1.1.1:4*4294967295");
     expect_weights(&t, (const uint64_t[]){1, 1, 1073741823, 1073741823}, 4);
     /* A locality keeps its share when an endpoint of it drains or fails its health check. */
@@ -155,7 +155,7 @@ static void equal_shares(void **state)
     expect_weights(&t, ones, 4);
     take(&t, "0/a=7: 1.1.1.1:1*9 1.1.1.1:2*8");
     expect_weights(&t, (const uint64_t[]){1136903107, 1010580540}, 2);
-    /* Localities weighed as istiod does: equal in the end, except for A113's rounding. */
+    /* A locality weighs as much as it has endpoints, as from istiod: the shares differ by A113's rounding only. */
     take(&t, "0/a=5: 1.1.1.1:1 1.1.1.1:2 1.1.1.1:3 1.1.1.1:4 1.1.1.1:5; 0/b=1: 1.1.1.1:6");
     expect_weights(&t, (const uint64_t[]){357913940, 357913940, 357913940, 357913940, 357913940, 357913941}, 6);
     tc_endpoint_unref(first);
@@ -221,7 +221,7 @@ static void only_what_changed_is_new(void **state)
     tc_eds_tree_fini(&t);
 }
 
-/* Endpoints that moved within the list are the same objects: a few, which are sought one by one, and many. */
+/* Endpoints that moved within the list are the same objects: a few, found by a search each, and many, by a map. */
 static void any_order(void **state)
 {
     static const char *const orders[] = {
@@ -266,12 +266,12 @@ static void names_follow_localities(void **state)
     take(&t, "0/a: 1.1.1.1:1; 1/b: 1.1.1.1:2; 2/c: 1.1.1.1:3");
     assert_name(&t, 0, "priority-0");
     assert_name(&t, 1, "priority-2");
-    /* Two go; no later priority takes a name of theirs. */
+    /* Two priorities go; no later priority takes one of their names. */
     take(&t, "0/b: 1.1.1.1:2");
     assert_name(&t, 0, "priority-2");
     take(&t, "0/b: 1.1.1.1:2; 1/x: 1.1.1.1:7");
     assert_name(&t, 1, "priority-3");
-    /* Two localities of one priority part: the name stays with the first that claims it. */
+    /* Two localities of one priority part: the name stays with the first in order. */
     take(&t, "0/b: 1.1.1.1:2; 0/x: 1.1.1.1:7");
     assert_name(&t, 0, "priority-2");
     take(&t, "0/x: 1.1.1.1:7; 1/b: 1.1.1.1:2");

@@ -1,4 +1,5 @@
-/* Counts of xds_cluster_impl for load reports. */
+/* The RPCs that a cluster counts for load reports: picked ones by locality and endpoint, dropped ones, and metrics. The
+ * policies from cds down run over fakes/lb. */
 #include <string.h>
 
 #include "support/case.h"
@@ -16,7 +17,7 @@
 struct world {
     struct kit_xds k;
     struct fake_lb *f;
-    struct tc_load_cluster *counts; /* the policy counts into this */
+    struct tc_load_cluster *counts; /* the policies count into this; a reference, not a use */
 };
 
 static void update(struct world *w, const char *more, const struct tc_eds *eds, struct tc_endpoints *dns)
@@ -132,7 +133,7 @@ static void by_locality_of_the_pick(void **state)
     close_world(&w);
 }
 
-/* From the moment that the server asks for it, RPCs count by the address that was picked; those that started before do
+/* Once the server has asked for it, new RPCs are counted by the address that was picked. Those that started before are
  * not. */
 static void by_endpoint_of_the_pick(void **state)
 {
@@ -243,7 +244,8 @@ static struct tc_headers orca_trailers(struct tc_arena *arena)
     return trailers;
 }
 
-/* Ends an RPC whose backend reports metrics. Asserts which metrics are counted under the cluster's list, as text. */
+/* Ends an RPC whose backend reports metrics. list: the member of the Cluster that lists the wanted metrics, or "".
+ * want: "KIND NAME SUM" for each metric that is counted. */
 static void metrics_case(const char *list, const char *want)
 {
     struct world w = open_world("c");

@@ -1,7 +1,10 @@
-/* xds_override_host under random events: connections that succeed, fail and are lost, updates, sessions, sweeps. At all
- * times a session gets its endpoint if it is connected; no RPC waits for a picker that never comes; and the policy
- * holds no subchannel to an endpoint that the resource lacks, nor to a draining one that no session may use or that
- * none has used for long. */
+/* xds_override_host under random events: connections that succeed, fail and are lost, updates, sessions, sweeps. After
+ * each event:
+ *
+ * - A session gets its endpoint if the status allows it and the only subchannel to the endpoint is READY.
+ * - No RPC waits for a picker that never comes.
+ * - There is no subchannel to an endpoint that the resource lacks, nor to a draining one that sessions may not use or
+ *   have not used for long. */
 #include "support/cmocka.h"
 #include "support/fakes/lb.h"
 
@@ -21,7 +24,7 @@ struct world {
     struct tc_addr parsed[ADDRS];
     enum place at[ADDRS];
     bool draining_too;               /* DRAINING is among the cluster's statuses */
-    uint64_t now_ms, used_ms[ADDRS]; /* the last time at which a session could hold the subchannel; 0: never */
+    uint64_t now_ms, used_ms[ADDRS]; /* used_ms: when a session last could hold the subchannel; 0: never */
     bool waits[ADDRS];               /* a pick of the address's session is queued */
     unsigned reports[ADDRS];         /* the number of the report whose picker queued the pick */
 };
@@ -83,7 +86,7 @@ static void call(struct world *w, unsigned i)
     unsigned reports = w->f->reports;
     const char *got = pick(w, i, false);
     w->waits[i] = strcmp(got, "QUEUE") == 0;
-    /* The pick may have caused a new picker already, with which the RPC is tried again at once. */
+    /* Counted before the pick, which may have caused a new picker already: the RPC is then tried again at once. */
     w->reports[i] = reports;
     if (usable(w, i))
         w->used_ms[i] = w->now_ms;
@@ -92,7 +95,7 @@ static void call(struct world *w, unsigned i)
             w->used_ms[k] = w->now_ms;
 }
 
-/* Moves the connection of a random address to its next state. */
+/* Moves the connection of a random address to its next state. Leaves an idle or missing one alone. */
 static void connection(struct world *w)
 {
     unsigned i = below(w, ADDRS);
@@ -153,7 +156,7 @@ static void check(struct world *w)
             call(w, i); /* as the channel does with each new picker */
         if (w->at[i] == ABSENT || (w->at[i] == DRAINING && !w->draining_too))
             assert_int_equal(fake_lb_count(w->f, addrs[i]), 0);
-        /* A sweep may be 5 s late, and one step is 7 s. */
+        /* A sweep may be TC_OVERRIDE_SWEEP_MIN_MS late, and one step takes up to 7 s. */
         if (w->at[i] == DRAINING && (!w->used_ms[i] || w->now_ms - w->used_ms[i] > IDLE_MS + 5000 + 7000))
             assert_int_equal(fake_lb_count(w->f, addrs[i]), 0);
     }
