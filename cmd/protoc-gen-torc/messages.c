@@ -106,22 +106,41 @@ static bool is_with_presence(const pgt_file *file, const pgt_field *f)
            f->type != GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_MESSAGE;
 }
 
+/* Adds to `members` the member that protobuf-c adds to a field of this name, n_X or has_X. Returns false if another
+ * member has the name. */
+static bool companion_take(struct pgt_name **members, struct tc_arena *arena, const pgt_file *file, const pgt_field *f,
+                           const char *name)
+{
+    bool repeated = f->label == GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__LABEL__LABEL_REPEATED;
+    if (!repeated && !is_with_presence(file, f))
+        return true;
+    struct tc_buf member = {0};
+    tc_buf_append_str(&member, repeated ? "n_" : "has_");
+    pgt_field_member(&member, name);
+    bool taken = pgt_name_take(members, arena, tc_buf_cstr(&member), "") == NULL;
+    tc_buf_fini(&member);
+    return taken;
+}
+
+/* Returns true if a message has a field `base` and no option that names its first member otherwise. */
+static bool is_base_renamed(const pgt_message *m)
+{
+    if (m->options && m->options->pb_c_msg && m->options->pb_c_msg->base_field_name)
+        return false;
+    for (size_t i = 0; i < m->n_field; i++)
+        if (is_base(m->field[i]))
+            return true;
+    return false;
+}
+
 /* Adds to `members` the names that protobuf-c gives to members beside the fields: n_X of a repeated field, has_X of an
  * optional one, X_case of a oneof. */
 static void added_members_take(struct pgt_name **members, struct tc_arena *arena, const pgt_file *file,
                                const pgt_message *m)
 {
     struct tc_buf member = {0};
-    for (size_t i = 0; i < m->n_field; i++) {
-        const pgt_field *f = m->field[i];
-        bool repeated = f->label == GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__LABEL__LABEL_REPEATED;
-        if (!repeated && !is_with_presence(file, f))
-            continue;
-        tc_buf_clear(&member);
-        tc_buf_append_str(&member, repeated ? "n_" : "has_");
-        pgt_field_member(&member, f->name);
-        pgt_name_take(members, arena, tc_buf_cstr(&member), "");
-    }
+    for (size_t i = 0; i < m->n_field; i++)
+        companion_take(members, arena, file, m->field[i], m->field[i]->name);
     for (size_t i = 0; i < m->n_oneof_decl; i++) {
         tc_buf_clear(&member);
         pgt_lower(&member, tc_slice_str(m->oneof_decl[i]->name));
@@ -136,16 +155,16 @@ static void fields_rename(struct tc_arena *arena, const pgt_file *file, pgt_mess
 {
     struct pgt_name *members = NULL;
     added_members_take(&members, arena, file, m);
-    for (size_t i = 0; i < m->n_field; i++)
-        if (is_base(m->field[i]))
-            pgt_name_take(&members, arena, BASE_NAME, "");
+    if (is_base_renamed(m))
+        pgt_name_take(&members, arena, BASE_NAME, "");
     for (size_t i = 0; i < m->n_field; i++) {
         pgt_field *f = m->field[i];
         struct tc_buf name = {0}, member = {0};
         pgt_field_lower(&name, f->name);
         pgt_field_member(&member, f->name);
         size_t len = name.len;
-        while (pgt_is_taken_member(tc_buf_cstr(&member)) || pgt_name_take(&members, arena, tc_buf_cstr(&member), "")) {
+        while (pgt_is_taken_member(tc_buf_cstr(&member)) || pgt_name_take(&members, arena, tc_buf_cstr(&member), "") ||
+               (name.len > len && !companion_take(&members, arena, file, f, tc_buf_cstr(&name)))) {
             tc_buf_append_char(&name, '_');
             tc_buf_clear(&member);
             pgt_field_member(&member, tc_buf_cstr(&name));

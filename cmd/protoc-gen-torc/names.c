@@ -128,11 +128,24 @@ static int words_compare(const void *key, const void *word)
 /* Macros of compilers and of C's headers, keywords that protobuf-c 1.4 does not know, and the types of other members.
  * In the order of strcmp, for bsearch. */
 static const char *const taken_members[] = {
-    "alignas",      "alignof",  "char16_t",      "char32_t",      "char8_t",   "co_await", "co_return",
-    "co_yield",     "concept",  "consteval",     "constexpr",     "constinit", "decltype", "errno",
-    "export",       "i386",     "int32_t",       "int64_t",       "linux",     "noexcept", "nullptr",
-    "requires",     "restrict", "size_t",        "static_assert", "stderr",    "stdin",    "stdout",
-    "thread_local", "typeof",   "typeof_unqual", "uint32_t",      "uint64_t",  "unix",
+    "alignas",   "alignof",
+    "char16_t",  "char32_t",
+    "char8_t",   "co_await",
+    "co_return", "co_yield",
+    "concept",   "consteval",
+    "constexpr", "constinit",
+    "decltype",  "errno",
+    "export",    "i386",
+    "int32_t",   "int64_t",
+    "linux",     "noexcept",
+    "nullptr",   "protobuf_c_boolean",
+    "requires",  "restrict",
+    "size_t",    "static_assert",
+    "stderr",    "stdin",
+    "stdout",    "thread_local",
+    "typeof",    "typeof_unqual",
+    "uint32_t",  "uint64_t",
+    "unix",
 };
 
 /* Keywords that protobuf-c 1.4 knows: it appends '_' to a field of that name. In the order of strcmp. */

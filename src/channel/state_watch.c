@@ -1,7 +1,8 @@
 /* Delivers the channel's states to its watches and observer, and events of connections to the observer, by the serial
  * queue: a watch that is called may add and remove watches, start calls, and end the channel. Every state is delivered,
  * in order, with two exceptions: a TRANSIENT_FAILURE right after an undelivered TRANSIENT_FAILURE replaces it, with the
- * newer reason; the end of the channel drops what is not delivered yet. */
+ * newer reason; the end of the channel drops what is not delivered yet. tc_state_watch_end tells the watches of
+ * SHUTDOWN at once. */
 #include "channel/state_watch.h"
 
 #include "base/mem.h"
@@ -37,7 +38,7 @@ static void published_drop(struct published *p)
     tc_free(p);
 }
 
-/* One state a task, so that the effects of a watch come before the next state. */
+/* Delivers one state; a task for each, so that other tasks of the serial queue get their turns in between. */
 static void on_tell(struct tc_task *task)
 {
     struct tc_channel_connectivity *c = TC_CONTAINER_OF(task, struct tc_channel_connectivity, tell);

@@ -32,7 +32,7 @@ void tc_tls_source_fini(struct tc_tls_source *s)
 struct check {
     tc_tls_verify_fn verify_fn;
     void *verify_arg;
-    struct tc_spiffe_map *map; /* NULL: roots are PEM */
+    struct tc_spiffe_map *map; /* NULL: roots are PEM or the system's */
 };
 
 static bool check_on_verify(void *arg, struct x509_st *leaf, const char *name, struct tc_buf *why)

@@ -1,5 +1,5 @@
 /* Counts the RPCs that an endpoint, or several endpoints together (`total`), serve at present, for policies that need
- * the number (ring_hash with bounded loads, least_request).
+ * the number (least_request, and ring_hash and maglev with bounded loads).
  *
  * An attempt counts from its COMPLETE pick to its end (struct tc_call_tracker). The policy holds a reference while it
  * has the endpoint, and the tracker of each attempt holds one: the count may outlive the policy. Loop thread only. */

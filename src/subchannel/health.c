@@ -113,14 +113,16 @@ static void stream_free(struct tc_health_stream *s)
     tc_free(s);
 }
 
-/* Starts checking the service. Takes over `health`, which counts until the server's first answer. */
-static void watch_start_stream(struct tc_health_watch *w, struct tc_rstr *service, struct tc_status health)
+/* Starts checking the service. Takes over `health`, which counts until the server's first answer, on the transport that
+ * `uses` tells. */
+static void watch_start_stream(struct tc_health_watch *w, struct tc_rstr *service, struct tc_status health,
+                               uint64_t uses)
 {
     struct tc_health_stream *s = TC_NEW(struct tc_health_stream);
     s->owner = w;
     s->service = tc_rstr_ref(service);
     s->health = health;
-    s->uses = w->streams->uses;
+    s->uses = uses;
     s->side = (struct tc_side_watch){
         .kind = &kind, .key = tc_rstr_slice(s->service), .on_message = on_message, .on_end = on_end};
     w->stream = s;
@@ -132,13 +134,12 @@ static void watch_set_service(struct tc_health_watch *w, struct tc_rstr *service
 {
     static const struct tc_status pending = {.code = TC_HEALTH_PENDING}, fit;
     struct tc_health_stream *old = w->stream;
-    /* Not on a connection that is newer than the stream (tc_health_watch_start). */
-    bool was_fit = !old || (tc_status_ok(&old->health) && old->uses == w->streams->uses);
+    bool was_fit = !old || tc_status_ok(&old->health);
     if (old ? tc_rstr_eq(old->service, service) && service : !service)
         return;
     w->stream = NULL;
     if (service)
-        watch_start_stream(w, service, was_fit ? fit : pending);
+        watch_start_stream(w, service, was_fit ? fit : pending, old ? old->uses : w->uses);
     stream_free(old);
     if (!was_fit)
         w->on_health(w->arg, service ? &pending : &fit);
@@ -196,12 +197,13 @@ const struct tc_status *tc_health_watch_start(struct tc_health_watch *w, struct 
     w->on_health = on_health;
     w->arg = arg;
     w->streams = streams;
+    w->uses = streams->uses;
     if (!checks)
         return &fit;
     if (!w->link.next)
         tc_list_append(&checks->all, &w->link);
     if (checks->service && !w->stream)
-        watch_start_stream(w, checks->service, (struct tc_status){.code = TC_HEALTH_PENDING});
+        watch_start_stream(w, checks->service, (struct tc_status){.code = TC_HEALTH_PENDING}, w->uses);
     /* A105: the subchannel has connected again by itself, and the server has not answered on the new transport. */
     if (w->stream && w->stream->uses != streams->uses)
         tc_status_set(&w->stream->health, (struct tc_status){.code = TC_HEALTH_PENDING});

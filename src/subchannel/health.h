@@ -26,6 +26,7 @@ struct tc_health_watch {
     tc_subchannel_health_fn on_health;
     void *arg;
     struct tc_health_stream *stream; /* NULL: no service is checked */
+    uint64_t uses;                   /* streams->uses at the last start: tells which transport the policy knows */
 };
 
 /* Makes checks without a service. Any thread. */

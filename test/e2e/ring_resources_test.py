@@ -116,6 +116,8 @@ def test_what_cannot_be_shown():
         mesh(path, eds, ring_hash_lb_config={"minimum_ring_size": 100, "maximum_ring_size": 900})
         table = json.loads(run("ring", *given, "orders", "--min", "5000", "-o", "json").stdout)
         check((table["min"], table["max"]) == (5000, 5000), str(table))
+        table = json.loads(run("ring", *given, "orders", "--max", "50", "-o", "json").stdout)
+        check((table["min"], table["max"]) == (50, 50), str(table))
         write_resources(path, "3", cluster("orders", lb_policy="RING_HASH"))
         refused(1, 'no ClusterLoadAssignment "orders"', *given, "orders")
         write_resources(path, "4", cluster("orders", lb_policy="RING_HASH"),

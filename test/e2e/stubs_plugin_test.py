@@ -75,7 +75,7 @@ def test_files():
 # Names that C, C++, their headers or the compiler have taken.
 TAKEN = ("linux unix errno stdin stdout stderr assert bool true signed size_t int32_t uint64_t i386 static_assert thread_local alignas "
          "noreturn and or not new delete template this uint8_t base descriptor asm typeof inline restrict constexpr nullptr offsetof "
-         "major export requires concept co_await char8_t decltype noexcept class int").split()
+         "major export requires concept co_await char8_t decltype noexcept class int protobuf_c_boolean").split()
 
 
 def test_taken_names():
@@ -90,7 +90,8 @@ def test_taken_names():
     old = ('syntax = "proto2"; package p; message M { optional int32 x = 1; optional bool has_x = 2; optional string y = 3; optional bool has_y = 4;'
            'repeated M m = 5; optional int32 N_M = 6; ' + " ".join(f"optional bytes {name} = {i + 10};" for i, name in enumerate(TAKEN)) + ' }\n'
            'message Near { optional int32 class = 1; optional int32 class_ = 2; oneof payBy { int32 cash = 3; } optional int32 pay_by_case = 4; '
-           'optional int32 payby_case = 5; optional int32 base = 6; optional int32 protobuf_c_base = 7; repeated int32 for = 8; optional int32 n_for_ = 9; }')
+           'optional int32 payby_case = 5; optional int32 base = 6; optional int32 protobuf_c_base = 7; repeated int32 for = 8; optional int32 n_for_ = 9; }\n'
+           'message Beside { repeated int32 errno = 1; optional int32 n_errno_ = 2; optional bool has_linux_ = 3; optional bool linux = 4; }')
     with tempfile.TemporaryDirectory() as folder:
         for name, content in (("a.proto", text), ("b.proto", old)):
             with open(os.path.join(folder, name), "w", encoding="utf-8") as out:

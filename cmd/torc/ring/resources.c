@@ -28,7 +28,7 @@ static int take_sizes(struct ring_opts *o, struct tc_lb_config *lb)
     } else if (lb->factory != &tc_ring_hash_factory) {
         return cli_fail(RING_COMMAND, "Cluster \"%s\" has the LB policy %s, which has no ring", o->cluster, policy);
     } else {
-        o->min = o->min ? o->min : config->min_ring_size;
+        o->min = o->min ? o->min : TC_MIN(config->min_ring_size, o->max ? o->max : UINT64_MAX);
         o->max = o->max ? o->max : TC_MAX(config->max_ring_size, o->min);
     }
     return 0;

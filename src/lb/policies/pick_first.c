@@ -537,6 +537,8 @@ static struct tc_status pf_update(struct tc_lb_policy *policy, const struct tc_l
     struct tc_addr_list_entry *list = tc_addr_list_new(update->endpoints, shuffle, rng, &n);
     if (!list)
         return pf_refuse_empty(p);
+    if (!p->endpoints)
+        tc_status_fini(&p->last_error); /* that there was no list */
     pf_replace_addresses(p, list, n);
     tc_free(list);
     tc_endpoints_ref(update->endpoints);

@@ -196,7 +196,6 @@ static void on_stream_message(void *arg, struct tc_rstr *message)
     struct tc_xds_token *token = tc_xds_token_new(on_token_released, ch);
     uint64_t began_ns = tc_thread_cpu_ns();
     a->token = token;
-    a->responses++;
     a->refused = false;
     bool known = ch->client->events->on_response(ch, message, token);
     if (!known || a->refused)

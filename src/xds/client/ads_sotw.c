@@ -1,7 +1,7 @@
 /* ADS, state of the world: a request has all names of its type, and its nonce answers the last response. A name may be
- * dropped and wanted again before any request without the name was sent. Then the next request leaves the name out
- * (`held_back`), and the request after that has the name: otherwise the server would see no change and not send the
- * resource. */
+ * dropped and wanted again before the server has seen a request without the name: none was sent, or the server may have
+ * ignored it (`sent_dropped`). Then the next request leaves the name out (`held_back`), and the request after that has
+ * the name: otherwise the server would see no change and not send the resource. */
 #include "xds/client/ads.h"
 
 #include <stdlib.h>
@@ -72,7 +72,7 @@ static void sotw_write_request(struct tc_xds_channel *ch, size_t type, const str
     ch->ads.gave_versions |= *m.version_info != '\0';
     t->requested = t->asked = true;
     if (names->v.len == 0) {
-        /* No subscription of the type is left: the next one begins without version and nonce. */
+        /* The server has no subscription of the type now: the next one begins without version and nonce. */
         t->requested = false;
         tc_rstr_clear(&t->nonce);
         tc_rstr_clear(&t->version);
@@ -85,9 +85,9 @@ static bool sotw_make_request(struct tc_xds_channel *ch, size_t type, struct tc_
     tc_xds_ads_each_entry(ch, type, collect_name, &names);
     if (names.v.len)
         qsort(names.v.data, names.v.len, sizeof(*names.v.data), compare_names);
-    /* A first request without names would ask for everything. A later one unsubscribes from the last names. Or it
-     * repeats the unsubscription for a response that crossed it: the server ignored the first one, whose nonce was
-     * stale. */
+    /* A first request without names would ask for everything. A later one unsubscribes from the last names. When a
+     * response has crossed that request, the server has ignored it, since its nonce was that of an older response. Then
+     * the same request goes again, with the new nonce. */
     const struct tc_xds_ads_type *t = &ch->ads.types.data[type];
     bool due = names.v.len || t->requested || (t->asked && t->nonce);
     if (due)

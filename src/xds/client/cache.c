@@ -113,16 +113,25 @@ static void entry_log_state(const struct tc_xds_entry *e, bool changed)
 
 /* --- the does-not-exist timer --- */
 
+/* A88: a server may get twice the time, by default 30 s instead of 15 s. For an entry that is timed (`timed_on`). */
+static uint64_t resource_timeout_ms(const struct tc_xds_entry *e)
+{
+    const struct tc_xds_server *server = e->authority->channels.data[e->timed_on - 1]->server;
+    uint64_t ms = e->authority->client->opts.resource_timeout_ms;
+    return server->resource_timer_is_transient_error ? 2 * ms : ms;
+}
+
 static void on_resource_timer(struct tc_timer *timer)
 {
     struct tc_xds_entry *e = TC_CONTAINER_OF(timer, struct tc_xds_entry, timer);
     struct tc_xds_local_client *c = e->authority->client;
     const struct tc_xds_channel *ch = e->authority->channels.data[e->timed_on - 1];
-    /* A response may have come in time and not be read, while the last one is still worked on, or during a pause. It
-     * is the next one, which has been worked on when the second one comes. */
-    if (!e->late_at)
-        e->late_at = ch->ads.responses + 1;
-    if (ch->ads.responses + 1 - e->late_at < 2 && (ch->ads.token || tc_timer_active(&ch->ads.pause))) {
+    /* A response may have come in time and not be read, while an earlier one is worked on, or during a pause. The timer
+     * waits for it, but at most as long again as it took to fire. */
+    uint64_t now_ms = tc_loop_now_ms(c->base.loop);
+    if (!e->late_until_ms)
+        e->late_until_ms = now_ms + resource_timeout_ms(e);
+    if (now_ms < e->late_until_ms && (ch->ads.token || tc_timer_active(&ch->ads.pause))) {
         tc_timer_start(timer, STALLED_RETRY_MS);
         return;
     }
@@ -148,14 +157,11 @@ void tc_xds_entry_check_timer(struct tc_xds_entry *e)
     if (on == e->timed_on)
         return;
     e->timed_on = on;
-    e->late_at = 0;
+    e->late_until_ms = 0;
     tc_timer_stop(&e->timer);
     if (on == 0)
         return;
-    uint64_t timeout_ms = e->authority->client->opts.resource_timeout_ms;
-    /* A88: twice the time, by default 30 s instead of 15 s. */
-    bool twice = e->authority->channels.data[on - 1]->server->resource_timer_is_transient_error;
-    tc_timer_start(&e->timer, twice ? 2 * timeout_ms : timeout_ms);
+    tc_timer_start(&e->timer, resource_timeout_ms(e));
 }
 
 /* --- life --- */

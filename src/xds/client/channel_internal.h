@@ -71,7 +71,6 @@ struct tc_xds_ads {
      * stream (tc_xds_ads_proved). */
     bool sending, sent_node, seen_response;
     bool sent;               /* on_sent has come for a request of the stream */
-    uint64_t responses;      /* how many responses came, on all streams */
     bool refused;            /* the last response was ignored, or a resource of it was rejected */
     uint64_t read_at_ms;     /* the next read waits until then */
     struct tc_timer pause;   /* until read_at_ms */

@@ -74,10 +74,10 @@ struct tc_xds_entry {
      * request after it has the name; without this the server would see no change and send nothing. Incremental: not
      * needed. */
     uint32_t held_back;
-    unsigned timed_on;     /* index of the channel that the timer counts for, plus 1; 0: the timer does not run */
-    struct tc_timer timer; /* the does-not-exist timer (A57) */
-    uint64_t late_at;      /* ads.responses when the timer first fired, plus 1; 0: it has not fired */
-    uint64_t seen_in;      /* number of the last response that named the resource */
+    unsigned timed_on;      /* index of the channel that the timer counts for, plus 1; 0: the timer does not run */
+    struct tc_timer timer;  /* the does-not-exist timer (A57) */
+    uint64_t late_until_ms; /* the timer, which has fired, is put off until then at most; 0: it has not fired */
+    uint64_t seen_in;       /* number of the last response that named the resource */
 };
 
 #endif

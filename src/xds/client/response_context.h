@@ -11,6 +11,8 @@
 
 struct tc_xds_decode_job;
 
+/* The caller sets `ch` and `token`, and leaves the rest zero; decode_thread.c also sets decoded_by, collect_for and
+ * regex_bytes. Borrows all it points to. */
 struct tc_xds_response_context {
     struct tc_xds_channel *ch;
     const struct tc_xds_resource_type *type;
@@ -77,7 +79,8 @@ struct tc_xds_response_variant {
 /* Returns the memory that unpacking a message of this size may take: decode_bytes at most. */
 size_t tc_xds_decode_budget(const struct tc_xds_local_client *c, size_t bytes);
 /* Unpacks a response or a wrapper into `arena`. The resources' bytes are not copied but point into `message`, unless
- * the message has an unusual form (tc_xds_values_lift). Returns 0, or a negative error with errors in *f. */
+ * the message has an unusual form (tc_xds_values_lift). `options` may be NULL. Returns 0, or a negative error with
+ * errors in *f. */
 int tc_xds_response_unpack(const struct tc_xds_response_variant *variant, struct tc_slice message,
                            const struct tc_scan_options *options, struct tc_arena *arena, ProtobufCMessage **out,
                            struct tc_validation_errors *f);

@@ -21,7 +21,7 @@ struct kit_mesh *kit_mesh_new_slow(size_t n, uint64_t delay_ms);
 /* Makes a mesh whose control plane uses these TLS options; their certificate should be for 127.0.0.1. The kit's own
  * bootstrap is for plaintext: the test brings another. */
 struct kit_mesh *kit_mesh_new_secure(size_t n, const struct tc_tls_opts *control_plane);
-/* Frees the mesh and its runtime. All channels of the runtime must have been freed. */
+/* Frees the mesh and its runtime. Channels of the runtime that are left end, and may be freed later. */
 void kit_mesh_free(struct kit_mesh *k);
 
 /* --- servers --- */

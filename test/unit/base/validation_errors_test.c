@@ -95,12 +95,18 @@ static void keys_are_escaped(void **state)
 /* A text is cut at max_text_bytes, or up to three bytes earlier: before a UTF-8 character, if the bytes are UTF-8. */
 static void long_texts_are_cut(void **state)
 {
+    static const char *const rows[][2] = {
+        {"1234567\xe2\x82\xac\xe2\x82\xac", "1234567\xe2\x82\xac..."},
+        {"12345678\xe2\x82\xac\xe2\x82\xac", "12345678..."},
+        {"123456789\xe2\x82\xac\xe2\x82\xac", "123456789..."},
+        {"1234567\xf0\x9f\x98\x80.", "1234567..."},
+        {"a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80", "a\x80\x80\x80\x80\x80\x80..."},
+    };
     (void)state;
-    for (int odd = 0; odd < 2; odd++) {
+    for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++) {
         struct tc_validation_errors f = {.max_text_bytes = 10};
-        tc_validation_add(
-            &f, "%s", odd ? "a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80" : "1234567\xe2\x82\xac\xe2\x82\xac");
-        assert_string_equal(tc_validation_text(&f), odd ? "a\x80\x80\x80\x80\x80\x80..." : "1234567\xe2\x82\xac...");
+        tc_validation_add(&f, "%s", rows[i][0]);
+        assert_string_equal(tc_validation_text(&f), rows[i][1]);
         tc_validation_fini(&f);
     }
 }

@@ -1,4 +1,4 @@
-/* The gRPC code of an HTTP status, for a response without grpc-status (http-grpc-status-mapping.md, and 431). */
+/* The gRPC code of an HTTP status, for a response without grpc-status (http-grpc-status-mapping.md). */
 #include "http2/status_mapping.h"
 
 #include "base/common.h"

@@ -357,9 +357,37 @@ static void a_watch_on_another_connection(void **state)
     assert_heard(0, "fit ");
 }
 
-/* The service's name changes before the policy has heard of a new connection. The server of the new connection has not
- * answered, so the endpoint does not stay fit. */
+/* The name changes while the news of a new connection are on their way, from another name or from none: the new
+ * connection's server has not answered, so it is not fit when the policy has heard of it. */
 static void a_name_that_changes_on_another_connection(void **state)
+{
+    TC_CASE(CH07);
+    for (int from_none = 0; from_none < 2; from_none++) {
+        if (from_none) {
+            teardown(state);
+            setup(state);
+        } else {
+            set_service("orders");
+        }
+        start(0);
+        if (!from_none)
+            send_status(requested("orders"), 1);
+        tc_buf_clear(&watches[0].heard);
+        tc_side_streams_use(&streams, NULL);
+        set_service("billing");
+        tc_side_streams_use(&streams, transport);
+        tc_loop_drain(loop);
+        assert_heard(0, "");
+        start(0);
+        assert_heard(0, "pending ");
+        send_status(requested("billing"), 1);
+        assert_heard(0, "fit ");
+    }
+}
+
+/* The transport changes, and the policy hears nothing of it, as when credentials are renewed. A fit endpoint stays fit
+ * while the name changes as well. */
+static void a_name_that_changes_on_a_transport_in_silence(void **state)
 {
     TC_CASE(CH07);
     (void)state;
@@ -368,14 +396,12 @@ static void a_name_that_changes_on_another_connection(void **state)
     send_status(requested("orders"), 1);
     assert_heard(0, "pending fit ");
     tc_side_streams_use(&streams, NULL);
-    set_service("billing");
     tc_side_streams_use(&streams, transport);
+    set_service("billing");
     tc_loop_drain(loop);
-    tc_buf_clear(&watches[0].heard);
-    start(0);
-    assert_heard(0, "pending ");
-    send_status(requested("billing"), 1);
-    assert_heard(0, "fit ");
+    assert_heard(0, "");
+    send_status(requested("billing"), 2);
+    assert_true(strstr(tc_buf_cstr(&watches[0].heard), "health check of \"billing\": "));
 }
 
 /* The callback of watch `first` ends the watches of `mask`, perhaps its own. `how`: the callback is for an answer, for
@@ -444,6 +470,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_lost_connection_says_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(a_watch_on_another_connection, setup, teardown),
         cmocka_unit_test_setup_teardown(a_name_that_changes_on_another_connection, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_name_that_changes_on_a_transport_in_silence, setup, teardown),
         cmocka_unit_test_setup_teardown(callbacks_may_end_watches, setup, teardown),
         cmocka_unit_test_setup_teardown(without_checks, setup, teardown),
     };

@@ -151,7 +151,7 @@ static void the_sequence_wraps(void **state)
     tc_free(s);
 }
 
-/* Unknown weights and weights at the ends of what a report can give, in every mix of three. */
+/* Unknown weights, ordinary weights, and weights at the ends of what a report can give, in every mix of three. */
 static void extreme_weights(void **state)
 {
     (void)state;

@@ -611,27 +611,6 @@ static void refused_again_while_a_request_waits(void **state)
     end();
 }
 
-/* Responses come without end, with a pause of the client after each, as after one that was costly to reject. The
- * does-not-exist timer waits for two of them, and not much longer. */
-static void pauses_without_end(void **state)
-{
-    (void)state;
-    start("{" LIST("", "") "}");
-    watch(&kit_xds_cds, "b", &b);
-    const struct tc_xds_local_client *client = TC_CONTAINER_OF(k.client, struct tc_xds_local_client, base);
-    struct tc_xds_channel *channel = TC_CONTAINER_OF(client->channels.next, struct tc_xds_channel, link);
-    int responses = 0;
-    for (int i = 0; i < 20 && !b.log.len; i++) {
-        tc_loop_advance(k.loop, i == 0 ? 14500 : 1000);
-        responses += tc_loop_now_ms(k.loop) > 15000;
-        tc_xds_ads_pause(channel, 500 * TC_NS_PER_MS);
-        kit_xds_respond(&k, s1, &kit_xds_cds, "1", "n", NULL);
-    }
-    assert_non_null(strstr(kit_xds_told(&b), "does not exist"));
-    assert_in_range(responses, 2, 5);
-    end();
-}
-
 /* Equal entries are one server: a channel has the first of them, whichever authority makes the channel. So the source
  * of a value is still known by its pointer when the channel is made again. */
 static void equal_entries_are_one_server(void **state)
@@ -643,24 +622,6 @@ static void equal_entries_are_one_server(void **state)
     const struct tc_xds_channel *channel = TC_CONTAINER_OF(client->channels.next, struct tc_xds_channel, link);
     assert_string_equal(tc_rstr_cstr(channel->server->uri), "s2");
     assert_ptr_equal(channel->server, &k.bootstrap->servers[1]);
-    end();
-}
-
-/* "b" comes before its does-not-exist timer runs out, and is read only after the client's pause: that is in time. */
-static void a_value_that_waits_for_the_pause(void **state)
-{
-    (void)state;
-    start("{" LIST("", "") "}");
-    watch(&kit_xds_cds, "b", &b);
-    tc_loop_advance(k.loop, 14500);
-    const struct tc_xds_local_client *client = TC_CONTAINER_OF(k.client, struct tc_xds_local_client, base);
-    tc_xds_ads_pause(TC_CONTAINER_OF(client->channels.next, struct tc_xds_channel, link), 500 * TC_NS_PER_MS);
-    kit_xds_respond(&k, s1, &kit_xds_cds, "1", "n1", NULL);
-    kit_xds_respond(&k, s1, &kit_xds_cds, "2", "n2", "b|y", NULL);
-    tc_loop_advance(k.loop, 1000);
-    assert_told(&b, "");
-    tc_loop_advance(k.loop, 2000);
-    assert_told(&b, "value y;");
     end();
 }
 
@@ -686,9 +647,7 @@ int main(void)
         cmocka_unit_test(an_old_failure_of_a_channel_that_stayed),
         cmocka_unit_test(a_failure_while_only_loads_are_reported),
         cmocka_unit_test(refused_again_while_a_request_waits),
-        cmocka_unit_test(pauses_without_end),
         cmocka_unit_test(equal_entries_are_one_server),
-        cmocka_unit_test(a_value_that_waits_for_the_pause),
         cmocka_unit_test(the_client_ends),
         cmocka_unit_test(the_stream_ends),
         cmocka_unit_test(the_authority_ends),

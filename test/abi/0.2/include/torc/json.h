@@ -27,20 +27,20 @@
  * it, as generated code has it, as servers with reflection send it. Files are added in any order; torc_schema_link then
  * resolves the names in them. Descriptors are input like any other and may come from a server that lies: each number,
  * name and reference is checked before it is used. Syntax proto2, proto3 and editions 2023 and 2024 are known; a file
- * of a later edition is refused by name.
+ * of a later edition is refused.
  *
  * The JSON is that of protobuf.dev's ProtoJSON page: well-known types in their own form, Any with its message,
  * extensions as "[pkg.name]", 64-bit integers as strings, bytes as base64, the fewest digits that read back as the same
  * float. Readers take both names of a field, numbers as strings, integers as 1e3 or 1.0, both alphabets of base64; they
  * refuse unknown fields, a key or a oneof that is given twice, numbers out of range, text that is not UTF-8, and a
- * proto2 message without a required field.
+ * message without a required field (of proto2, and of editions with LEGACY_REQUIRED).
  *
  * Limits: a schema has 16,384 files, counted with those that are imported and were not added. All files together have
- * 64 MiB, and 1,000,000 descriptors (messages, fields, oneofs, enums, values, services, methods), ranges of extensions,
- * reserved ranges and names, and imports. Messages are nested 64 deep in one another; a message has 65,536 fields with
- * its extensions; a name has 4,096 bytes. The descriptors take 512 MiB of memory at most. Beyond one of these limits
- * torc_schema_add_file and torc_schema_link return TORC_ELIMIT. struct torc_json_options has the limits of a
- * conversion.
+ * 64 MiB. They have 1,000,000 of these, counted together: descriptors (messages, fields, oneofs, enums, values,
+ * services, methods), ranges of extensions, reserved ranges, reserved names, and imports. Messages are nested 64 deep
+ * in one another; a message has 65,536 fields with its extensions; a name has 4,096 bytes. The descriptors take 512
+ * MiB of memory at most. Beyond one of these limits torc_schema_add_file and torc_schema_link return TORC_ELIMIT.
+ * struct torc_json_options has the limits of a conversion.
  *
  * Threads: a schema is for one thread at a time until torc_schema_link has succeeded. From then on any number of
  * threads may look things up and convert, as long as nothing is added. What the look-ups return belongs to the schema
@@ -71,7 +71,7 @@ extern "C" {
 /* A pool of .proto files. */
 typedef struct torc_schema torc_schema;
 
-/* A message type. Immutable once the schema is linked, as are the three others. */
+/* A message type. It does not change once the schema is linked, but for extensions that files add later. */
 typedef struct torc_schema_message torc_schema_message;
 
 /* An enum type. */
@@ -119,17 +119,20 @@ TORC_JSON_API int torc_schema_merge(torc_schema *schema, const torc_schema *from
  * keeps it, else the field with the lower number. The other field has its .proto name in JSON. */
 TORC_JSON_API int torc_schema_link(torc_schema *schema, torc_error **error);
 
-/* Returns the name of file i in the order of addition, NULL beyond the last. */
+/* Returns the name of file i in the order of addition, NULL beyond the last. The name belongs to the schema, and lives
+ * until torc_schema_free, or until a torc_schema_link that fails takes the file away. */
 TORC_JSON_API const char *torc_schema_file_at(const torc_schema *schema, size_t i);
 
 /* Returns the name of import i that was not added, counted from 0 in the order of the files that import them and
- * without repetition; NULL beyond the last. A client of reflection takes index 0, adds that file, and asks again. */
+ * without repetition; NULL beyond the last. The name lives as that of torc_schema_file_at. A client of reflection takes
+ * index 0, adds that file, and asks again. */
 TORC_JSON_API const char *torc_schema_missing_at(const torc_schema *schema, size_t i);
 
 /* --- look-ups ---
  *
  * Names are full names, as "shop.Order.Item"; a dot in front is allowed. Look-ups return NULL for what is not there,
- * and for everything in a schema that is not linked. The functions that take a type must not be given NULL. */
+ * and for everything in a schema that is not linked. The functions that take a message, an enum, a service or a method
+ * must not be given NULL. */
 
 /* Returns a message type; of a type URL ("type.googleapis.com/shop.Order") the part behind the last slash counts. */
 TORC_JSON_API const torc_schema_message *torc_schema_find_message(const torc_schema *schema, const char *name);
@@ -146,7 +149,7 @@ TORC_JSON_API const char *torc_schema_enum_name(const torc_schema_enum *type);
 /* Returns the name of the first value with that number; NULL if the enum has none. */
 TORC_JSON_API const char *torc_schema_enum_value(const torc_schema_enum *type, int32_t number);
 
-/* Stores the number of a value in *number. 0, or TORC_ENOTFOUND. */
+/* Stores the number of a value in *number, which must not be NULL. Returns 0, or TORC_ENOTFOUND. */
 TORC_JSON_API int torc_schema_enum_number(const torc_schema_enum *type, const char *name, int32_t *number);
 
 /* Returns a service. */
@@ -185,17 +188,17 @@ TORC_JSON_API int torc_schema_method_server_streams(const torc_schema_method *me
 /* --- text for people --- */
 
 /* Returns what a name stands for as text of a .proto file: a message, an enum, a service, a method, a field, a oneof, a
- * value of an enum, an extension, or a file ("shop/orders.proto"). If a file and a type have the same name, a name that
- * ends in ".proto" means the file. Types have their full names. Comments, custom options, and options that do not
- * concern the types (java_package) are left out. The caller frees the text with torc_free. NULL with an error:
- * TORC_EINVAL, TORC_ENOTFOUND, TORC_ESTATE (not linked). */
+ * value of an enum ("shop.Colour.RED", with the enum's name), an extension, or a file ("shop/orders.proto"). If a file
+ * and a type have the same name, a name that ends in ".proto" means the file. References to types have full names.
+ * Comments, custom options, and options that do not concern the types (java_package) are left out. The caller frees the
+ * text with torc_free. NULL with an error: TORC_EINVAL, TORC_ENOTFOUND, TORC_ESTATE (not linked). */
 TORC_JSON_API char *torc_schema_describe(const torc_schema *schema, const char *name, torc_error **error);
 
-/* Returns JSON of a message with all its fields, to be filled in: default values, one element of each list and map, the
- * first field of each oneof. The text is indented by two spaces. torc_json_to_bytes takes it, unless a message in it
- * lacks a required field. A message is {} within a message of its own type, more than 32 deep, behind the first 64 KiB,
- * and if it is a message set of proto2; fields behind the first MiB are left out. The caller frees the text with
- * torc_free. */
+/* Returns JSON of a message with all its fields but extensions, to be filled in: 0, "" and the like, one element of
+ * each list and map, the first field of each oneof. The text is indented by two spaces. torc_json_to_bytes takes it,
+ * unless a message in it lacks a required field or is a message set. A message is {} within a message of its own type,
+ * more than 32 deep, behind the first 64 KiB, and if it is a message set of proto2; fields behind the first MiB are
+ * left out. The caller frees the text with torc_free. */
 TORC_JSON_API char *torc_schema_template(const torc_schema_message *message);
 
 /* --- conversion --- */
@@ -204,14 +207,16 @@ TORC_JSON_API char *torc_schema_template(const torc_schema_message *message);
 struct torc_json_options {
     uint64_t size;         /* TORC_SIZE(torc_json_options) */
     int32_t emit_defaults; /* writing: TORC_ON also writes default values of fields without presence, [] and {} */
-    int32_t allow_unknown; /* reading: TORC_ON passes over unknown fields and unknown names of enum values */
+    int32_t allow_unknown; /* reading: TORC_ON passes over unknown fields and unknown values of enums: names, and
+                              numbers that a closed enum does not have */
     int32_t proto_names;   /* writing: TORC_ON writes the names of the .proto file, not those in lowerCamelCase */
     int32_t enum_numbers;  /* writing: TORC_ON writes enum values as numbers */
     int32_t unknown_any;   /* both ways: TORC_ON: an Any whose type the schema does not have is {"@type": URL, "@value":
                               BASE64}; else such an Any is an error */
-    int32_t allow_partial; /* reading: TORC_ON does not ask for required fields (proto2) */
+    int32_t allow_partial; /* reading: TORC_ON does not ask for required fields */
     int64_t indent;        /* writing: spaces for each level, 1 to 16; 0: all in one line without spaces */
-    int64_t max_depth;     /* of messages within one another, with entries of maps and Any; 0: 100; 1 to 100 */
+    int64_t max_depth;     /* of messages within one another; an entry of a map and an Any count as one each; 0: 100;
+                              1 to 100 */
     int64_t max_bytes;     /* of the input, and of the output; 0: 64 MiB; 1 to 2 GiB less one byte */
 };
 
@@ -223,7 +228,7 @@ struct torc_json_options {
  * (not linked), TORC_EPARSE (not JSON, or not of the type: the text has line, column and field, as in "line 3, column
  * 14: field items[2].price: must be a number"), TORC_ENOTFOUND (an Any of unknown type), TORC_EUNSUPPORTED (a message
  * set of proto2, options of a newer version), TORC_ELIMIT (too deep or too large). Takes memory of up to 20 times
- * `text_size`, and 2 MiB, besides the bytes. */
+ * `text_size`, and 2 MiB, besides up to three times the bytes. */
 TORC_JSON_API int torc_json_to_bytes(const torc_schema *schema, const torc_schema_message *type, const char *text,
                                      size_t text_size, const struct torc_json_options *options, void **bytes,
                                      size_t *size, torc_error **error);
@@ -235,18 +240,18 @@ TORC_JSON_API int torc_json_to_bytes(const torc_schema *schema, const torc_schem
  * Returns 0; or an error, and the outputs are untouched: TORC_EINVAL, TORC_ESTATE, TORC_ENOTFOUND, TORC_EUNSUPPORTED
  * and TORC_ELIMIT as for torc_json_to_bytes; TORC_EPARSE: the bytes cannot be read, or have no JSON form (text that is
  * not UTF-8, a Timestamp out of range, NaN in a google.protobuf.Value, a path of a google.protobuf.FieldMask with a
- * comma). The text of the error names the field. Takes memory of up to 40 times `size`, and 64 KiB, besides the text;
- * the worst are bytes with nothing but fields of two bytes, out of order. */
+ * comma). The text of the error names the field. Takes memory of up to 40 times `size`, and 64 KiB, besides up to three
+ * times the text; the worst are bytes with nothing but fields of two bytes, out of order. */
 TORC_JSON_API int torc_json_from_bytes(const torc_schema *schema, const torc_schema_message *type, const void *bytes,
                                        size_t size, const struct torc_json_options *options, char **text,
                                        size_t *text_size, torc_error **error);
 
 /* Finds where the first JSON value of a text ends, for texts with one message after another: stores in *used the number
- * of its bytes, with the white space before it. Does not check the value: a byte that cannot begin a value counts as a
- * value of one byte, which torc_json_to_bytes refuses. Returns 0; or an error, and *used is untouched: TORC_EAGAIN (the
- * text ends before the value does, or in a number or a word that may go on: after the last text the caller appends a
- * line end and calls again), TORC_ENOTFOUND (the text is only white space), TORC_EINVAL (NULL). Each call reads the
- * text from its beginning. */
+ * of its bytes, with the white space before it. Does not check the value: what cannot be a value counts as one, a
+ * comma, a colon or a closing bracket by itself, and torc_json_to_bytes refuses it. Returns 0; or an error, and *used
+ * is untouched: TORC_EAGAIN (the text ends before the value does, or in a number or a word that may go on: after the
+ * last text the caller appends a line end and calls again), TORC_ENOTFOUND (the text is only white space), TORC_EINVAL
+ * (NULL). Each call reads the text from its beginning. */
 TORC_JSON_API int torc_json_split(const char *text, size_t size, size_t *used);
 
 #ifdef __cplusplus
