@@ -4,8 +4,9 @@
  *
  * Each test forks a server process, whose CPU time and memory are measured. Meanwhile a good client makes one RPC after
  * the other. Each must succeed. During an attack the server may use at most HELD_MS of CPU time while one of these RPCs
- * waits, and grow by at most GROWN_KB; with sanitizers these two are not asserted. test_unfinished_requests has a
- * larger bound of memory, for a good client. */
+ * waits, and grow by at most GROWN_KB; with sanitizers these two are not asserted. HELD_MS leaves room for a machine
+ * whose caches others use: the answers that never_read asks for cost a quiet one 30 to 50 ms. test_unfinished_requests
+ * has a larger bound of memory, for a good client. */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -30,7 +31,8 @@
 #define FOOTPRINT_MEASURED 1
 #endif
 
-enum { HELD_MS = 50, GROWN_KB = 96 << 10, UNSENT_BYTES = 16 << 20, HANDSHAKE_MS = 1000, THREADS = 6, MAX_VISITS = 200 };
+enum { HELD_MS = 250, GROWN_KB = 96 << 10, UNSENT_BYTES = 16 << 20, HANDSHAKE_MS = 1000 };
+enum { THREADS = 6, MAX_VISITS = 200 };
 
 /* --- the server's process --- */
 
