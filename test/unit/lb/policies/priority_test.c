@@ -118,15 +118,22 @@ static void connecting_again_does_not_restart_it(void **state)
 {
     TC_CASE(PR04);
     struct fake_lb *f = *state;
-    /* a is still CONNECTING when one of its two endpoints fails, and when that endpoint leaves the list. */
-    fake_lb_update(f, fake_lb_endpoint_tree("a", A " " C, "b", B, NULL), children("ab", tc_round_robin_config_new),
-                   NULL);
+    /* a is a ring_hash of two endpoints: when the first fails, it connects to the second and reports CONNECTING with
+     * another picker. */
+    fake_lb_update(f, fake_lb_endpoint_tree("a", A " " C, "b", B, NULL), children("ab", ring_hash), NULL);
+    assert_string_equal(fake_lb_pick_hash(f, 1), "QUEUE");
+    const char *first = fake_lb_count(f, A) ? A : C;
     tc_loop_advance(f->loop, FAILOVER_MS - 1000);
-    fake_lb_set_failed(f, A, "down");
-    fake_lb_update(f, fake_lb_endpoint_tree("a", C, "b", B, NULL), children("ab", tc_round_robin_config_new), NULL);
+    unsigned reports = f->reports;
+    fake_lb_set_failed(f, first, "down");
+    assert_true(f->reports > reports);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
+    tc_loop_advance(f->loop, 999);
+    assert_string_equal(fake_lb_pick_hash(f, 1), "QUEUE");
     assert_int_equal(fake_lb_count(f, B), 0);
-    tc_loop_advance(f->loop, 1000);
-    assert_int_equal(fake_lb_count(f, B), 1);
+    tc_loop_advance(f->loop, 1);
+    assert_string_equal(fake_lb_pick_hash(f, 1), "QUEUE");
+    assert_int_equal(fake_lb_count(f, B), 1); /* b was IDLE until this pick */
 }
 
 static void the_timer_restarts_after_ready_only(void **state)
