@@ -5,6 +5,7 @@
 #include "support/gate.h"
 
 #include "base/hash.h"
+#include "lb/ring_hash/build.h"
 #include "lb/ring_hash/policy.h"
 #include "ring/cache.h"
 #include "ring/ring_internal.h"
@@ -229,20 +230,14 @@ static void an_empty_update_fails_at_once(void **state)
     assert_int_equal(fake_lb_count(f, NULL), 0);
 }
 
-/* The build of an updated ring has copies of all keys, those of removed endpoints too, since the endpoints may be freed
- * before the background thread begins. */
-static void endpoints_freed_before_the_build(void **state)
+/* An empty list while the background thread has a build ahead of it: the ring is not wanted, and the next list gets
+ * its own. */
+static void an_unwanted_build_is_dropped(void **state)
 {
     struct fake_lb *f = *state;
     struct gate g;
     gate_close(&g);
-    /* One endpoint of eight goes, so the next build is an update of the old ring. The empty list makes it useless. */
-    update(f, "1.1.1.1:1#key-a 1.1.1.1:2#key-b 1.1.1.1:3#key-c 1.1.1.1:4#key-d 1.1.1.1:5#key-e 1.1.1.1:6#key-f "
-              "1.1.1.1:7#key-g 2.2.2.2:2#the-key-that-goes");
-    let_build(f, &g);
-    gate_close(&g);
-    update(f, "1.1.1.1:1#key-a 1.1.1.1:2#key-b 1.1.1.1:3#key-c 1.1.1.1:4#key-d 1.1.1.1:5#key-e 1.1.1.1:6#key-f "
-              "1.1.1.1:7#key-g");
+    update(f, A " " B);
     assert_false(update(f, ""));
     let_build(f, &g);
     assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
@@ -251,6 +246,46 @@ static void endpoints_freed_before_the_build(void **state)
     let_build(f, &g);
     assert_string_equal(pick(f, "the-key-of-a_0"), "QUEUE");
     assert_connects(f, B " ");
+}
+
+/* Returns a set of the endpoints, and stores in was[i] where its endpoint i is in `old` (may be NULL). */
+static struct tc_rh_set *set_of(const char *endpoints, const struct tc_rh_set *old, struct tc_lb_config *config,
+                                uint32_t *was)
+{
+    struct tc_endpoints *list = fake_lb_endpoints(endpoints);
+    struct tc_rh_set *set = tc_rh_set_new(list->n, (struct tc_ring_hash_config *)config);
+    tc_rh_set_merge(set, old, list, was);
+    tc_endpoints_unref(list);
+    return set;
+}
+
+/* The build of an updated ring has copies of all keys, those of removed endpoints too, since both sets may be freed
+ * while the background thread builds (AddressSanitizer would see a borrowed key). */
+static void endpoints_freed_during_the_build(void **state)
+{
+    (void)state;
+    static const char before[] =
+        "1.1.1.1:1#key-a 1.1.1.1:2#key-b 1.1.1.1:3#key-c 1.1.1.1:4#key-d 2.2.2.2:2#the-key-that-goes",
+                      after[] = "1.1.1.1:1#key-a 1.1.1.1:2#key-b 1.1.1.1:3#key-c 1.1.1.1:4#key-d";
+    struct tc_lb_config *config = tc_ring_hash_config_new(256, 256, tc_slice_of(NULL, 0));
+    uint32_t was[5];
+    struct tc_rh_set *old = set_of(before, NULL, config, was);
+    struct tc_rh_build *build = tc_rh_build_new(old, NULL, was, 256);
+    tc_rh_set_take_ring(old, tc_rh_build_run(build));
+    tc_rh_build_free(build);
+    struct tc_rh_set *set = set_of(after, old, config, was);
+    build = tc_rh_build_new(set, old, was, 256);
+    tc_rh_set_unref(old);
+    tc_rh_set_unref(set);
+    struct tc_ring *ring = tc_rh_build_run(build);
+    tc_rh_build_free(build);
+    const struct tc_ring_item items[] = {
+        {tc_slice_str("key-a"), 1}, {tc_slice_str("key-b"), 1}, {tc_slice_str("key-c"), 1}, {tc_slice_str("key-d"), 1}};
+    struct tc_ring *expected = tc_ring_new(items, 4, 256, 256, 256);
+    assert_int_equal(tc_ring_fingerprint(ring), tc_ring_fingerprint(expected));
+    tc_ring_unref(expected);
+    tc_ring_unref(ring);
+    tc_lb_config_unref(config);
 }
 
 /* A failed resolution is ignored while the first ring is being built. */
@@ -331,7 +366,8 @@ int main(void)
         TEST(the_newest_update_counts),
         TEST(an_update_is_taken_back),
         TEST(an_empty_update_fails_at_once),
-        TEST(endpoints_freed_before_the_build),
+        TEST(an_unwanted_build_is_dropped),
+        cmocka_unit_test(endpoints_freed_during_the_build),
         TEST(an_error_while_building),
         TEST(the_policy_ends_first),
         TEST(policies_share_a_ring),
