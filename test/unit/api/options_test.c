@@ -6,6 +6,8 @@
 
 #include "support/cmocka.h"
 
+#include "base/options.h"
+
 static torc_options *options_new(const char *kind)
 {
     torc_options *o = torc_options_new(kind, NULL);
@@ -26,9 +28,15 @@ static void every_struct_has_its_kind(void **state)
         {"torc_tls_options", sizeof(struct torc_tls_options)},
         {"torc_tls_files", sizeof(struct torc_tls_files)},
         {"torc_google_options", sizeof(struct torc_google_options)},
+        {"torc_server_options", sizeof(struct torc_server_options)},
+        {"torc_server_tls_options", sizeof(struct torc_server_tls_options)},
+        {"torc_server_tls_files", sizeof(struct torc_server_tls_files)},
+        {"torc_method_options", sizeof(struct torc_method_options)},
+        {"torc_interceptor", sizeof(struct torc_interceptor)},
         {"torc_log_sink", sizeof(struct torc_log_sink)},
         {"torc_dialer", sizeof(struct torc_dialer)},
     };
+    assert_int_equal(sizeof(rows) / sizeof(rows[0]), TC_OPTIONS_KINDS);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         torc_options *o = options_new(rows[i].kind);
         uint64_t size;
