@@ -319,8 +319,9 @@ static void written_when_the_response_ends(void **state)
             const struct fake_h2_frame *f = fake_h2_expect(t.peer, FAKE_H2_RST_STREAM, 1);
             assert_non_null(f);
             assert_int_equal(kit_h2_u32(f->payload), 0);
-            /* The rest of the message is not sent, even when the connection's window opens. */
+            /* The rest of the message is not sent, even when both windows open. */
             fake_h2_window(t.peer, 0, 1000000);
+            fake_h2_window(t.peer, 1, 1000000);
             kit_h2_run(&t);
             assert_int_equal(fake_h2_count(t.peer, FAKE_H2_DATA, 0), 0);
         }
