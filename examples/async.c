@@ -1,4 +1,4 @@
-/* Makes a hundred RPCs at a time on the default runtime, which has a thread; main waits for the last result.
+/* Makes a hundred RPCs at once on the default runtime, which has a thread; main waits for the last result.
  * usage: async [TARGET] */
 #include <pthread.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@ struct progress {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int done, ok;
-    char failure[512]; /* the first failure */
+    char failure[512]; /* the first failure; "": none */
 };
 
 /* Called on the runtime's thread: must not block it for long. */

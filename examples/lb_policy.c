@@ -1,6 +1,6 @@
-/* An LB policy of the application's own, "fewest": draws two connected endpoints at random for each RPC, and sends the
- * RPC to the one with fewer RPCs under way. An endpoint that stays in an update keeps its count. `childPolicy` in the
- * config names the policy of each endpoint.
+/* An LB policy of the application's own, "fewest": draws two connected endpoints at random for each RPC (perhaps the
+ * same one twice), and sends the RPC to the one with fewer RPCs under way. An endpoint that stays in an update keeps
+ * its count. `childPolicy` in the config names the policy of each endpoint.
  *
  * usage: lb_policy TARGET (ipv4:127.0.0.1:50051,127.0.0.1:50052, say) */
 #include <stdio.h>
@@ -35,6 +35,7 @@ static void publish(struct fewest *f, const char *why)
     torc_lb_update_state_of_children(f->helper, why);
 }
 
+/* Returns the place of an address: its own, or else a free one, which gets the address. NULL: all are taken. */
 static struct place *place_of(struct fewest *f, const char *address)
 {
     for (struct place *p = f->at; p < f->at + MOST; p++)

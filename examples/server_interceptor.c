@@ -31,8 +31,8 @@ struct lookup {
     char token[64];
 };
 
-/* Asks a database, say. The RPC's handler is not called meanwhile. If the RPC ends meanwhile, torc_rpc_resume only
- * frees `pending`. */
+/* Asks a database, say. arg: a struct lookup, which this function frees. The RPC's handler is not called meanwhile. If
+ * the RPC ends meanwhile, torc_rpc_resume only frees `pending`. */
 static void *look_up(void *arg)
 {
     struct lookup *l = arg;

@@ -7,7 +7,8 @@
 #define BYTES(text) ((ProtobufCBinaryData){sizeof(text) - 1, (uint8_t *)(text)})
 #define SHOW(bytes) (int)(bytes).len, (const char *)(bytes).data
 
-/* Prints the error and exits if the RPC failed. The result and its response live until the next call of ok(). */
+/* Prints the error and exits if the RPC failed. The result and its response live until the next call of ok(); main
+ * frees the last one. */
 static torc_result *ok(torc_result *result)
 {
     static torc_result *last;
@@ -38,7 +39,8 @@ int main(int argc, char **argv)
     put.value = BYTES("two");
     ok(etcd__kv__put__call(channel, &put, NULL));
 
-    /* Shows events of the key since revision 1, cancels the watch at the first, and waits until etcd confirms that. */
+    /* Shows the events of the key since revision 1. Asks etcd at each event to cancel the watch, and waits until etcd
+     * confirms that. */
     Etcdserverpb__WatchCreateRequest create = ETCDSERVERPB__WATCH_CREATE_REQUEST__INIT;
     Etcdserverpb__WatchCancelRequest cancel = ETCDSERVERPB__WATCH_CANCEL_REQUEST__INIT;
     Etcdserverpb__WatchRequest request = ETCDSERVERPB__WATCH_REQUEST__INIT;

@@ -1,4 +1,4 @@
-/* Says hello by generated code: main [TARGET] [NAME]. SPDX-License-Identifier: Apache-2.0 */
+/* Says hello by generated code: helloworld [TARGET [NAME]]. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
 #include <torc/torc.h>

@@ -10,7 +10,7 @@ static void say_hello(torc_server_call *call, const Helloworld__HelloRequest *re
 {
     Helloworld__HelloReply reply = HELLOWORLD__HELLO_REPLY__INIT;
     reply.message = (char *)torc_server_call_printf(call, "%s, %s", (const char *)arg, request->name);
-    helloworld__greeter__say_hello__reply(call, &reply); /* now, or later from any thread */
+    helloworld__greeter__say_hello__reply(call, &reply); /* a reply may be sent now, or later from any thread */
 }
 
 int main(int argc, char **argv)

@@ -6,6 +6,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+/* Returns nanoseconds since 1970. */
 static uint64_t now(void)
 {
     struct timespec t;
@@ -13,6 +14,7 @@ static uint64_t now(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+/* Fills `bytes` with n random bytes, and returns them as a field, which borrows `bytes`. Exits if that fails. */
 static ProtobufCBinaryData random_id(uint8_t *bytes, size_t n)
 {
     if (getrandom(bytes, n, 0) != (ssize_t)n)
@@ -20,7 +22,7 @@ static ProtobufCBinaryData random_id(uint8_t *bytes, size_t n)
     return (ProtobufCBinaryData){n, bytes};
 }
 
-/* Returns the resource that the telemetry is about: the service's name as an attribute. */
+/* Returns the resource that the telemetry is about: the service's name as an attribute. Static memory. */
 static Otlp__Resource *resource(void)
 {
     static Otlp__AnyValue value = OTLP__ANY_VALUE__INIT;
@@ -32,6 +34,7 @@ static Otlp__Resource *resource(void)
     return &resource;
 }
 
+/* Returns 0; or 1, with the reason printed, if the RPC failed or the receiver rejected the span. */
 static int export_span(torc_channel *channel, uint64_t begin, uint64_t end)
 {
     uint8_t trace_id[16], span_id[8];
@@ -57,6 +60,7 @@ static int export_span(torc_channel *channel, uint64_t begin, uint64_t end)
     return failed;
 }
 
+/* Returns 0; or 1, with the reason printed, if the RPC failed or the receiver rejected the metric. */
 static int export_metric(torc_channel *channel, uint64_t begin, uint64_t end)
 {
     Otlp__NumberDataPoint point = OTLP__NUMBER_DATA_POINT__INIT, *points = &point;

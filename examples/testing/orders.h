@@ -4,8 +4,8 @@
 
 #include <torc/torc.h>
 
-/* Asks the shop where an order is. Stores the answer, or the name of the status, in `text`, cut to fit. Returns the
- * gRPC status code. */
+/* Asks the shop where order `id` is, and waits up to 30 s for the answer. Stores the answer in `text`, cut to fit; if
+ * the RPC fails, "order ID: NAME OF THE STATUS". Returns the gRPC status code. */
 int order_find(torc_channel *shop, const char *id, char text[80]);
 
 #endif

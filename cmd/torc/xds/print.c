@@ -2,7 +2,9 @@
  *
  * The table and the lines are for people: states in colour on a terminal, contents indented below their resource,
  * foreign text escaped. A content that cannot be decoded is shown as "(cannot be shown)". JSON is CSDS's ClientConfig,
- * made by the code of CSDS (api/client_status.h). */
+ * made by the code of CSDS (api/client_status.h).
+ *
+ * All output goes to standard output. Lists and their resources (xds.h) are borrowed and not changed. */
 #include <stdio.h>
 #include <time.h>
 
@@ -57,6 +59,7 @@ void xds_format_time(int64_t ns, char out[static 32])
     snprintf(out + len, 32 - len, ".%03d", (int)(ns % NS_PER_S / 1000000));
 }
 
+/* Returns the content as JSON, a new reference; NULL if it cannot be decoded. s->bytes must not be NULL. */
 static json_t *content_of(const struct xds_seen *s)
 {
     struct tc_arena arena;
@@ -156,6 +159,7 @@ void xds_print_changes(const xds_list *list, int64_t now_ns)
 
 /* --- ClientConfig --- */
 
+/* Returns the message in the arena. It borrows the resource's bytes. */
 static generic_config *generic_of(const struct xds_seen *s, struct tc_arena *arena)
 {
     struct tc_status error = {TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS, s->error};

@@ -1,4 +1,8 @@
-/* torc xds: the xDS client's cache at the last look, and what that look found changed. */
+/* torc xds: the xDS client's cache at the last look, and what that look found changed.
+ *
+ * A look sets the `mark` of each resource that the caches have. A resource in the table with an older mark is gone: it
+ * moves from the table to `gone`, and the next look frees it. So each resource is in the table or in `gone`, which own
+ * it. Contents are references to the bytes that the client keeps, not copies. xds.h has the types and the thread. */
 #include <stdlib.h>
 
 #include "xds.h"
@@ -42,6 +46,7 @@ static void seen_free(struct xds_seen *s)
     tc_free(s);
 }
 
+/* Returns the view's entry of a resource; makes it if there is none, and then sets *added. */
 static struct xds_seen *find(struct xds_view *v, const struct tc_xds_dump_entry *e, bool *added)
 {
     struct xds_seen *s = NULL;
@@ -60,6 +65,7 @@ static struct xds_seen *find(struct xds_view *v, const struct tc_xds_dump_entry 
     return s;
 }
 
+/* Makes *text a copy of `now`, or NULL if `now` is empty. Returns whether the text changed. */
 static bool set_text(struct tc_rstr **text, struct tc_slice now)
 {
     if (tc_slice_eq(tc_rstr_slice(*text), now))
@@ -69,6 +75,7 @@ static bool set_text(struct tc_rstr **text, struct tc_slice now)
     return true;
 }
 
+/* For tc_xds_client_dump. arg: the view. */
 static void on_entry(void *arg, const struct tc_xds_dump_entry *e)
 {
     struct xds_view *v = arg;
@@ -100,6 +107,7 @@ static void drop_gone(struct xds_view *v)
     v->gone.len = 0;
 }
 
+/* For tc_xds_client_pool_each. arg: the view. */
 static void on_client(void *arg, const struct tc_xds_client *c, struct tc_slice scope)
 {
     (void)scope;

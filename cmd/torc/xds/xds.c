@@ -1,9 +1,13 @@
 /* torc xds: subscribes as a client of the target would, and prints every resource with its state.
  *
  * It runs a channel's xds resolver without a channel, so that no backend is connected to. The resolver takes its xDS
- * client from the runtime's pool; this command takes the same client and reads its cache. xds_view (view.c) compares
- * the cache with the last look. Without --watch, settle() waits until the resolver has reported and no resource is
- * pending, or --timeout is over; then everything is printed once. */
+ * client from the runtime's pool; this command takes the same client, to watch the listener itself. Each look of
+ * xds_view (view.c) reads the caches of the pool's clients and compares them with the last look. Without --watch,
+ * settle() waits until the resolver has reported and no resource is pending, or --timeout is over; then everything is
+ * printed once. With --watch, watch() prints what each look finds changed.
+ *
+ * One thread: the runtime is a TORC_RUNTIME_CALLER one, whose loop runs inside torc_runtime_poll. struct xds lives in
+ * cmd_xds, and owns what it points at; stop() gives up the resolver, the watch and the client on the loop. */
 #include "xds.h"
 
 #include <getopt.h>
@@ -66,8 +70,8 @@ struct xds {
     struct tc_pool_client *shared;
     struct tc_xds_watcher watcher; /* of the listener, for its ambient errors */
     struct tc_status ambient;      /* the watcher's present ambient error; OK: none */
-    bool reported, stopped;
-    struct tc_status status; /* of the resolver's last report; with `shared` NULL: why there is no xDS client */
+    bool reported, stopped;        /* reported: by the resolver; stopped: stop() ran, or start() found no xDS client */
+    struct tc_status status;       /* of the resolver's last report; with `shared` NULL: why there is no xDS client */
     struct xds_view view;
 };
 
@@ -92,6 +96,7 @@ static int parse_target(struct xds *x, const char *text)
     return rc;
 }
 
+/* Returns 0, -1 if --help was printed, or an exit status with the error printed. */
 static int parse_args(struct xds *x, int argc, char **argv)
 {
     int c, rc, verbose = 0;
@@ -128,7 +133,7 @@ static int parse_args(struct xds *x, int argc, char **argv)
     return parse_target(x, argv[optind]);
 }
 
-/* --- the resolver: called on the loop --- */
+/* --- the resolver: its callbacks, start() and stop() run on the loop --- */
 
 static bool on_result(void *arg, struct tc_resolver_result *result)
 {
@@ -235,7 +240,8 @@ static void show(struct xds *x, const xds_list *list)
         xds_print_all(list);
 }
 
-/* Prints a change that concerns no single resource: on stdout, with -o json on stderr. */
+/* Prints a change that concerns no single resource: on stdout, with -o json on stderr. The line has `what`, then `good`
+ * if the status is OK, else `bad` with the status's text. */
 static void tell(const struct xds *x, const char *what, const struct tc_status *status, const char *good,
                  const char *bad)
 {
@@ -310,7 +316,8 @@ static bool settle(struct xds *x)
     }
 }
 
-/* Appends the resources that did not come, 'Cluster "c", Cluster "d" and 7 more', and the ambient error if any. */
+/* Appends the resources that did not come, such as 'Listener "a", Cluster "b"', and the ambient error if any. Names at
+ * most MOST of them, and counts the rest: "and 7 more". */
 static void append_awaited(const struct xds *x, struct tc_buf *out)
 {
     enum { MOST = 4 };

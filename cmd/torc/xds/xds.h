@@ -8,22 +8,22 @@
 #include "xds/client/client.h"
 #include "xds/domain/client_pool.h"
 
-/* A resource as last seen. */
+/* A resource as last seen. Owns its strings. Times are wall-clock. */
 struct xds_seen {
     UT_hash_handle hh;
     struct tc_rstr *key; /* type URL and name */
     const struct tc_xds_resource_type *type;
     struct tc_rstr *name;
     enum tc_xds_state state;
-    struct tc_rstr *version;
-    int64_t updated_ns;
-    struct tc_rstr *bytes; /* NULL: no content */
-    bool new_bytes;        /* the last look found that the content changed */
-    struct tc_rstr *error; /* NULL: no error */
-    struct tc_rstr *failed_version;
-    int64_t failed_ns;
-    uint64_t mark; /* number of the last look that found it */
-    bool gone;     /* no longer requested */
+    struct tc_rstr *version;        /* of the value in use; NULL: none */
+    int64_t updated_ns;             /* of the value in use; 0: none */
+    struct tc_rstr *bytes;          /* NULL: no content */
+    bool new_bytes;                 /* the last look found that the content changed */
+    struct tc_rstr *error;          /* NULL: no error */
+    struct tc_rstr *failed_version; /* that `error` is about; NULL: none */
+    int64_t failed_ns;              /* of `error`; 0: none */
+    uint64_t mark;                  /* number of the last look that found it */
+    bool gone;                      /* no longer requested */
 };
 
 typedef TC_VEC(struct xds_seen *) xds_list;
@@ -48,10 +48,11 @@ void xds_view_fini(struct xds_view *v);
 void xds_format_time(int64_t ns, char out[static 32]);
 /* Prints a table with errors, then the content of each resource that has one. Prints nothing for an empty list. */
 void xds_print_all(const xds_list *list);
-/* Prints a line for each resource; below it the error, and the content if that changed. For a gone resource, prints the
- * line alone. */
+/* Prints a line for each resource, with the time `now_ns`; below it the error, and the content if that changed. For a
+ * gone resource, prints the line alone. */
 void xds_print_changes(const xds_list *list, int64_t now_ns);
-/* Prints one line: envoy.service.status.v3.ClientConfig as proto3 JSON. A gone resource has only its type and name. */
+/* Prints one line: envoy.service.status.v3.ClientConfig as proto3 JSON, with the bootstrap's node and `target` as
+ * client_scope. A gone resource has only its type and name. */
 void xds_print_json(const xds_list *list, const struct tc_xds_bootstrap *bootstrap, const char *target);
 
 #endif
