@@ -4,10 +4,11 @@
 
 #include "base/vec.h"
 
+/* Zero-initialised: no option was given. The lists are owned; all strings are borrowed from the command line. */
 struct schema_args {
     TC_VEC(const char *) protosets, protos, import_paths;
     bool reflect;
-    const char *protoset_out, *proto_out_dir;
+    const char *protoset_out, *proto_out_dir; /* NULL: not given */
 };
 
 enum {
@@ -40,12 +41,14 @@ enum {
     "      --protoset-out FILE    writes the types that were found, as --protoset reads them\n"                        \
     "      --proto-out-dir FOLDER writes the types that were found, as .proto files\n"
 
-/* Takes an option with a code of SCHEMA_OPTIONS; returns false for any other code. The value is borrowed. */
+/* Takes an option with a code of SCHEMA_OPTIONS; returns false for any other code. The value is borrowed until
+ * schema_args_fini. */
 bool schema_option(struct schema_args *a, int code, const char *value);
 /* Checks that no path is empty, and that the options agree. Returns 0, or CLI_USAGE with the error printed. */
 int schema_args_check(const char *command, const struct schema_args *a);
 /* Returns true if --protoset or --proto is given. Without --reflect no server is asked then. */
 bool schema_args_offline(const struct schema_args *a);
+/* Frees the lists, not the strings. */
 void schema_args_fini(struct schema_args *a);
 
 #endif

@@ -1,7 +1,8 @@
 /* Runs of protoc: .proto files to descriptors (--proto), messages to text format and back (--format text).
  *
  * Standard input, output and error of protoc are unlinked files: a pipe would fill up while nobody reads it. A fourth
- * file, at descriptor SET_FD, has the descriptors that protoc is to read.
+ * file, at descriptor SET_FD, has the descriptors that protoc is to read; it is empty for --proto. protoc_begin makes
+ * the files, and protoc_end closes them.
  *
  * Names of files and types may come from a server. protoc must not take them for options: is_plain_name. */
 #include "schema/protoc.h"
@@ -70,6 +71,7 @@ static int spawn(struct protoc *p)
     return rc ? -1 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/* Appends the whole file to *out. */
 static void read_back(FILE *file, struct tc_buf *out)
 {
     size_t n;
@@ -78,8 +80,8 @@ static void read_back(FILE *file, struct tc_buf *out)
         out->len += n;
 }
 
-/* Runs protoc and appends its output. Returns 0, or -1 with the reason in *why: what protoc wrote on standard error, or
- * why it did not run. */
+/* Runs protoc and appends its output to *out. Returns 0; or -1 with *out unchanged and the reason in *why, which must
+ * be empty before: why protoc did not run, what it wrote on standard error, or its status if it wrote nothing. */
 static int protoc_wait(struct protoc *p, struct tc_buf *out, struct tc_buf *why)
 {
     int status = p->in && p->out && p->err && p->set ? spawn(p) : -2;
@@ -99,8 +101,8 @@ static int protoc_wait(struct protoc *p, struct tc_buf *out, struct tc_buf *why)
     return -1;
 }
 
-/* Adds -I with the folder of the file, if the file is not below the present folder: protoc wants an -I that the file's
- * path begins with. */
+/* Adds -I with the folder of the file, if the path is absolute or goes up with "..": the file may then lie outside the
+ * present folder, and protoc wants an -I that the file's path begins with. */
 static void add_folder_of(struct protoc *p, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -134,12 +136,13 @@ int protoc_run(const char *command, const struct schema_args *a, struct tc_buf *
     return rc;
 }
 
+/* Returns false for a name that protoc could take for an option. */
 static bool is_plain_name(const char *name)
 {
     return isalnum((unsigned char)*name) || *name == '_';
 }
 
-/* Runs protoc with --encode or --decode. */
+/* Runs protoc with `option`, "--encode" or "--decode", as protoc_encode and protoc_decode say. */
 static int convert(const struct tc_descriptor_index *files, struct tc_slice set, const char *option, const char *type,
                    struct tc_slice in, struct tc_buf *out, struct tc_buf *why)
 {

@@ -1,14 +1,15 @@
 /* Asks a server for its .proto files.
  *
  * Questions and answers alternate on a stream, which reflect_rest ends. timeout_ms bounds the time that all streams of
- * a struct reflect are open, added up.
+ * a struct reflect are open, added up. An answer is a slice of r->kept, which the next question replaces. The caller's
+ * thread blocks until the answer has come.
  *
- * A server is not trusted. Each answer must be of the kind that was asked for and stay within the limits below. An
- * answer about a file or a symbol must hold it. Only UNIMPLEMENTED before any answer of a stream means that the server
- * has no reflection.
+ * A server is not trusted. Each answer must be an error or of the kind that was asked for, and stay within the limits
+ * below. An answer about a file or a symbol must hold it. Only UNIMPLEMENTED before any answer of a stream means that
+ * the server has no reflection.
  *
- * A question about a file or a symbol is a walk over the index of files. The walk begins with the files of the answer,
- * appends their imports, breadth first, and then files with extensions. */
+ * reflect_symbol and reflect_file are walks over the index of files. A walk begins with the files of its first answer.
+ * It appends their imports, breadth first, and then the files with extensions and the imports of these. */
 #include "schema/reflect.h"
 
 #include "base/clock.h"
@@ -36,6 +37,7 @@ enum {
 };
 enum { FILE_DESCRIPTORS = 4, EXTENSION_NUMBERS = 5, SERVICES = 6, ERROR = 7 };
 
+/* Replaces the text in r->why, and returns the code. */
 static TC_PRINTF(3, 4) int fail(struct reflect *r, int code, const char *fmt, ...)
 {
     va_list ap;
@@ -204,14 +206,14 @@ int reflect_services(struct reflect *r, struct tc_slice *answer)
     return ask(r, LIST_SERVICES, tc_slice_str("*"), SERVICES, answer);
 }
 
-/* The files of the index that this question added. */
+/* The files of the index that one call of reflect_symbol or reflect_file has added. */
 struct walk {
     size_t first;           /* index of the first of them */
     TC_VEC(unsigned) depth; /* of each file: how many imports lead to it */
 };
 
-/* Adds the files of an answer. Stores in *last the name of the last file of the index, or NULL if the answer has no
- * file. */
+/* Adds the files of an answer; `depth` is that of each. Stores in *last the name of the last file of the index, which
+ * the index owns, or NULL if the answer has no file. */
 static int add_files(struct reflect *r, struct tc_descriptor_index *files, struct walk *w, unsigned depth,
                      struct tc_slice answer, const char **last)
 {
@@ -277,10 +279,11 @@ enum { FILE_PACKAGE = 2, FILE_MESSAGES = 4 }; /* fields of FileDescriptorProto *
 
 /* Full names of messages that may have extensions. */
 struct extensible {
-    TC_VEC(char *) names;
+    TC_VEC(char *) names; /* MAX_EXTENSIBLE at most; owned */
 };
 
-/* Adds the names of extensible messages: those in the fields `number` of a descriptor, and those nested in them. */
+/* Adds the names of extensible messages: those in the fields `number` of a descriptor, and those nested in them.
+ * `scope`: the descriptor's package or full name; "": none. `depth`: how many messages are around these. */
 static void find_extensible(struct extensible *e, struct tc_slice descriptor, unsigned number, const char *scope,
                             int depth)
 {
@@ -320,7 +323,8 @@ static int fetch_extension(struct reflect *r, struct tc_descriptor_index *files,
     return rc == REFLECT_OK ? follow_all(r, files, w, before) : rc;
 }
 
-/* Fetches the extensions of a message. An error response means that there are none. */
+/* Fetches the extensions of a message. An error response means that there are none. The list of numbers is read as far
+ * as it can be read. */
 static int fetch_extensions(struct reflect *r, struct tc_descriptor_index *files, struct walk *w, struct tc_slice type)
 {
     TC_VEC(int32_t) numbers = {0};

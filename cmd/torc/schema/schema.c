@@ -1,8 +1,10 @@
 /* The pool of files and the types in them.
  *
  * Files are kept twice: in an index of descriptors, which finds the file of a name and knows imports, and in a
- * torc_schema, which has the linked types. schema_link adds new files of the index to the torc_schema. If that fails,
- * the new files leave both. A server's files come by reflect_symbol or reflect_file. */
+ * torc_schema, which has the linked types. struct schema owns both. schema_link adds new files of the index to the
+ * torc_schema. If that fails, the new files leave both. schema_need and schema_need_file add a server's files by
+ * reflect_symbol or reflect_file, and link them at once. Once schema_load has succeeded, both have the same files
+ * whenever a function of schema.h returns. */
 #include "schema/schema.h"
 
 #include <stdlib.h>
@@ -25,7 +27,8 @@ void schema_fini(struct schema *s)
     tc_descriptor_index_fini(&s->files);
 }
 
-/* Adds the files of a google.protobuf.FileDescriptorSet. */
+/* Adds the files of a google.protobuf.FileDescriptorSet to the index. `option` and `path`: where it comes from, for
+ * errors. */
 static int add_set(struct schema *s, struct tc_slice set, const char *option, const char *path)
 {
     struct tc_wire_field field;
@@ -122,7 +125,8 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Finds what schema_services stores. Prints nothing. Returns a REFLECT_ code, with the error in s->reflect.why. */
+/* Finds what schema_services stores. Prints nothing. Returns a REFLECT_ code, with the error in s->reflect.why. After
+ * an error, the names are those of the files alone, unsorted. The server's list is read as far as it can be read. */
 static int find_services(struct schema *s, struct schema_names *names)
 {
     const torc_schema_service *service;

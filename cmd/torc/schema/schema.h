@@ -12,14 +12,16 @@
 #include "schema/reflect.h"
 
 struct schema {
-    const char *command; /* the subcommand's name, for errors */
+    const char *command; /* the subcommand's name, for errors; borrowed */
     struct tc_descriptor_index files;
     torc_schema *types;     /* the files that could be linked */
     size_t n_linked;        /* the first n_linked files of `files` are in `types` */
     struct reflect reflect; /* the caller sets its channel to use reflection */
 };
 
+/* Makes a schema without files. It asks no server until the caller sets s->reflect. */
 void schema_init(struct schema *s, const char *command);
+/* Frees all but what the caller lent: `command`, and the channel and metadata of s->reflect. */
 void schema_fini(struct schema *s);
 
 /* Reads the files of the options. */
@@ -35,16 +37,18 @@ int schema_need(struct schema *s, const char *symbol);
 /* Looks for a file by its name, as schema_need looks for a definition. */
 int schema_need_file(struct schema *s, const char *file);
 
-/* Stores the names of all services of the files and of the server, sorted and without repetition, in *names, which the
- * caller zeroes before, and frees with schema_names_free also after a failure. */
+/* Names, owned. */
 struct schema_names {
     TC_VEC(char *) list;
 };
+/* Stores the names of all services of the files and of the server, sorted and without repetition, in *names, which the
+ * caller zeroes before, and frees with schema_names_free also after a failure. */
 int schema_services(struct schema *s, struct schema_names *names);
 void schema_names_free(struct schema_names *names);
 /* Called after schema_need returned SCHEMA_ABSENT for a service. Prints that the service is unknown and names up to 16
- * that are known; or, if the server lists the service, that its description is missing. If a server was asked, `hint`
- * follows ("": none). Returns CLI_FAILED. */
+ * that are known; or, if the server lists the service, that its description is missing; or, if the server does not give
+ * its list, the text that s->reflect.why had before. If a server was asked, `hint` follows ("": none). Returns
+ * CLI_FAILED. */
 int schema_no_service(struct schema *s, const char *service, const char *hint);
 
 /* Appends all files as a google.protobuf.FileDescriptorSet, each after those that it imports. */

@@ -70,8 +70,8 @@ static bool is_safe(const char *name)
     return true;
 }
 
-/* Makes the folders of a path, each that ends at a slash from character `from` on. A folder may exist. Returns 0, or -1
- * with errno. */
+/* Makes the folders of a path: for each slash from index `from` on, the folder whose path ends there. A folder may
+ * exist. Returns 0, or -1 with errno; the path is the same as before. */
 static int make_folders(char *path, size_t from)
 {
     for (char *p = path + from; (p = strchr(p, '/')); p++) {

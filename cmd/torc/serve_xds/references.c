@@ -12,6 +12,7 @@
 #include "xds/resource/listener.h"
 #include "xds/resource/route_config.h"
 
+/* Adds a reference to `name`; NULL: there is none. `name` and `from` are copied. */
 static void add_name(struct references *r, const struct tc_xds_resource_type *type, const struct tc_rstr *name,
                      const char *from)
 {

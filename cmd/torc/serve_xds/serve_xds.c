@@ -4,6 +4,9 @@
  * At the start an error ends the command. Later a source with an error (a file that cannot be read, or does not parse,
  * or with --strict has an invalid resource) keeps its last good set, and the other sources are updated.
  *
+ * All this runs on the command's one thread, which turns the loop. cmd_serve_xds frees the server before the services
+ * that the server calls.
+ *
  * log.c prints --log json; strict.c checks resources; references.c checks the references between them. */
 #include <errno.h>
 #include <getopt.h>
@@ -75,7 +78,8 @@ static const struct option options[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* The files and folders for one node; node_id NULL: for every node without a source of its own. */
+/* The files and folders for one node; node_id NULL: for every node without a source of its own. `node_id` is owned; the
+ * paths are borrowed from argv. */
 struct source {
     char *node_id;
     TC_VEC(const char *) paths;
@@ -85,6 +89,7 @@ struct serve {
     TC_VEC(const char *) listen;
     TC_VEC(struct source) sources;
     TC_VEC(const char *) paths; /* every path, for the file watch */
+    /* check: --strict. files_are_bad: a source had an error when the files changed last. */
     bool log, check, files_are_bad;
     uint64_t lrs_interval_ms;
     TC_VEC(const char *) lrs_clusters;
@@ -111,6 +116,7 @@ static struct source *source_of(struct serve *s, struct tc_slice node_id)
     return new;
 }
 
+/* Adds the source of --node-id ID=FILE|DIR. Returns 0, or CLI_USAGE with the error printed. */
 static int add_node(struct serve *s, const char *text)
 {
     const char *eq = strchr(text, '=');
@@ -121,6 +127,7 @@ static int add_node(struct serve *s, const char *text)
     return 0;
 }
 
+/* Returns 0, or CLI_USAGE with the error printed, or -1 if --help was printed. Strings are borrowed from argv. */
 static int parse_args(struct serve *s, int argc, char **argv)
 {
     int c, rc, verbose = 0;

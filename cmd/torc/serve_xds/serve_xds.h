@@ -16,16 +16,17 @@ void serve_log_lrs(void *arg, const struct tc_lrs_report *report);
 /* A resource of a set, or a reference to one. */
 struct reference {
     const char *type; /* short_name of the type of `name` */
-    char *name;
-    char *from; /* the resource that refers to `name`, as text: Cluster "a"; NULL: this is the resource itself */
+    char *name;       /* owned */
+    char *from;       /* the resource that refers to `name`, as text, owned: Cluster "a"; NULL: `name` is in the set */
 };
 /* The resources of a set and the references between them. Zero-initialised: empty. */
 struct references {
     TC_VEC(struct reference) names;
-    TC_VEC(char *) unweighted; /* texts of warnings about localities */
+    TC_VEC(char *) unweighted; /* texts of warnings about localities; owned */
 };
 
-/* Adds a resource of a set, with the names of other resources in it. All arguments are borrowed for the call. */
+/* Adds a resource of a set, with the names of other resources in it but those of an authority (xdstp:). All arguments
+ * are borrowed for the call. */
 void references_add(struct references *r, const struct tc_xds_resource_type *type, struct tc_slice name,
                     struct tc_xds_resource *resource);
 /* Prints a warning for each name that is referred to and is not in the set, and for each resource with localities
@@ -36,7 +37,7 @@ void references_fini(struct references *r);
 
 /* Decodes resources as a client does. The environment's bootstrap, if any, says which certificate providers exist. */
 struct strict {
-    struct tc_xds_bootstrap *bootstrap; /* NULL: no bootstrap */
+    struct tc_xds_bootstrap *bootstrap; /* a reference; NULL: no bootstrap */
     struct references references;       /* of the set that is being loaded */
 };
 

@@ -48,7 +48,7 @@ void strict_fini(struct strict *s)
     references_fini(&s->references);
 }
 
-/* Returns a hint where --strict looks for certificate providers if the errors are about one, else "". */
+/* If the errors are about a certificate provider, returns a hint that says where --strict looks for them; else "". */
 static const char *hint_of(const char *errors)
 {
     return strstr(errors, "unrecognized certificate provider instance name")

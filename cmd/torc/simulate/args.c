@@ -1,9 +1,12 @@
 /* torc simulate: reads its options into struct sim_opts.
  *
- * Endpoints come from -e and --endpoints, or from --backends, or from --resources. Changes name endpoints; --add brings
- * more. finish() runs after the last option: it reads the endpoints, then the changes, sorts the changes by time, and
- * checks each against the state that the changes before leave (a dead backend cannot be killed). check_sizes() comes
- * last: nothing is allocated for clients and keys yet. */
+ * Endpoints come from -e and --endpoints, which add theirs at once, or from --backends, or from --resources. Changes
+ * name endpoints; --add brings more. finish() runs after the last option: it adds the endpoints of --backends or
+ * --resources, reads the changes, sorts them by time, and checks each against the state that the changes before leave
+ * (a dead backend cannot be killed). check_sizes() comes last: nothing is allocated for clients and keys yet.
+ *
+ * The functions that read and check options return 0, or an exit status with the error printed. The texts of options
+ * are borrowed from argv. */
 #include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
@@ -152,7 +155,8 @@ void sim_opts_fini(struct sim_opts *o)
 
 /* --- endpoints --- */
 
-/* Returns the index of the backend with that address, or the number of backends if there is none. */
+/* Returns the index of the backend whose name, its first address, is this text; or the number of backends if there is
+ * none. */
 static size_t find_endpoint(const struct sim_opts *o, struct tc_slice name)
 {
     size_t i = 0;
@@ -161,7 +165,7 @@ static size_t find_endpoint(const struct sim_opts *o, struct tc_slice name)
     return i;
 }
 
-/* Takes ownership of the endpoint. */
+/* Takes ownership of the reference. */
 static void push_endpoint(struct sim_opts *o, struct tc_endpoint *e)
 {
     *tc_vec_push(&o->endpoints) = (struct sim_endpoint){.endpoint = e, .name = tc_addr_text(&e->addrs[0])};
@@ -379,6 +383,8 @@ static int read_change(struct sim_opts *o, struct sim_change *c)
     return c->backend < o->endpoints.len ? 0 : bad_change(c, "there is no such backend");
 }
 
+/* Changes without a moment come first. Of one moment, they keep their order in the command line: the texts lie in that
+ * order in memory. */
 static int by_moment(const void *pa, const void *pb)
 {
     const struct sim_change *a = pa, *b = pb;
@@ -387,7 +393,7 @@ static int by_moment(const void *pa, const void *pb)
     return a->at_ns != b->at_ns ? a->at_ns < b->at_ns ? -1 : 1 : a->text < b->text ? -1 : a->text > b->text;
 }
 
-/* Checks each change, in order of time, against the state of its backend by then. */
+/* Checks each change but --slow, in order of time, against the state of its backend by then. */
 static int check_changes(const struct sim_opts *o)
 {
     bool *absent = tc_calloc(o->endpoints.len, sizeof(*absent)), *dead = tc_calloc(o->endpoints.len, sizeof(*dead));

@@ -3,7 +3,8 @@
  * A subchannel has its present state (`state`) and the state that its policy was told last (`told`). Its task tells the
  * policy one step on the way from `told` to `state`, and runs again until both are equal. So the policy sees only
  * steps that lb/subchannel.h allows. The event is the end of the attempt in CONNECTING, the end of the backoff in
- * TRANSIENT_FAILURE, and the next out-of-band report in READY.
+ * TRANSIENT_FAILURE, and the next out-of-band report in READY. The policy that created a subchannel owns it, and
+ * releases it before the backend ends.
  *
  * A backend reports the load of the last whole second: the number of calls that ended in it (qps), and their service
  * time in seconds over sim_result.limit (utilization). */
@@ -19,7 +20,7 @@
 struct sim_subchannel {
     struct tc_subchannel base;
     struct sim_backend *backend;
-    struct tc_link link;
+    struct tc_link link; /* of sim_backend.subchannels */
     struct tc_task task;
     struct tc_world_event event;
     struct tc_side_watch *watch; /* of out-of-band reports; NULL: none */
@@ -143,6 +144,7 @@ static struct sim_subchannel *subchannel_of(struct tc_subchannel *base)
     return TC_CONTAINER_OF(base, struct sim_subchannel, base);
 }
 
+/* Enters a state: counts connections, stops the event, and starts the task that tells the policy. */
 static void subchannel_set(struct sim_subchannel *sc, enum torc_connectivity state)
 {
     struct sim_load *load = &sc->backend->load;
@@ -179,6 +181,8 @@ static void subchannel_on_task(struct tc_task *task)
     tc_status_fini(&status);
 }
 
+/* Sets the event for the next report: after the interval of the watch, but a second at least and a day at most. The
+ * subchannel must have a watch. */
 static void subchannel_expect_report(struct sim_subchannel *sc)
 {
     uint64_t ms = TC_MAX(TC_CONTAINER_OF(sc->watch, struct tc_orca_watch, side)->interval_ms, UINT64_C(1000));
@@ -261,7 +265,7 @@ static void on_watch_end(struct tc_side_watch *w)
     w->stream = NULL;
 }
 
-/* Backends offer out-of-band load reports, and no other side stream. */
+/* Backends offer out-of-band load reports, and no other side stream. The watch's `stream` is the subchannel itself. */
 static void subchannel_watch_side(struct tc_subchannel *base, struct tc_side_watch *w)
 {
     struct sim_subchannel *sc = subchannel_of(base);

@@ -12,8 +12,8 @@
 struct sim_sums {
     uint64_t calls, connections, overload_ns;
     double weight;
-    double most, least, deviation; /* of share / fair share; deviation: root mean square from 1 */
-    double moved;                  /* the largest part of its keys that moved in one phase */
+    double most, least, deviation; /* of share / fair share; deviation: root mean square of the distance from 1 */
+    double moved;                  /* of all phases, the largest part of the phase's keys that moved */
 };
 
 static double part(uint64_t of, uint64_t all)

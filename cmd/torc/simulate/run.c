@@ -1,9 +1,13 @@
 /* The run: clients that begin one after another, calls by the rate, and changes, phase by phase.
  *
  * A client's event is first its beginning and then each arrival of a call. An arrival draws the key and the call's
- * random number from the client's own stream, whatever the policy does. A call without a backend waits in the client. A
- * new picker starts the client's task, which picks again for all waiting calls, once for all pickers of a turn of the
- * loop. */
+ * random number from the client's own stream, whatever the policy does. A call without a backend waits in the client.
+ * If calls wait, a new picker starts the client's task, which picks again for all of them, once for all pickers of a
+ * turn of the loop.
+ *
+ * Everything happens on the thread that calls sim_run, which frees all that the run has made but the result. The memory
+ * of an ended call serves a new one (sim.free_calls), and is freed when the run ends. simulate.h says what is modelled.
+ */
 #include <math.h>
 #include <unistd.h>
 
@@ -18,15 +22,15 @@
 #include "testing/seams.h"
 #include "testing/threads.h"
 
-enum { SLICES = 1000 }; /* of the whole run: memory and progress are looked at after each */
+enum { SLICES = 1000 }; /* of the whole run: memory and progress are looked at between them */
 
 struct sim_client {
     struct tc_lb_helper helper;
     struct tc_lb_env env;
     struct tc_connect_turns turns;
     struct sim *sim;
-    struct tc_lb_policy *policy;
-    struct tc_picker *picker;
+    struct tc_lb_policy *policy; /* NULL: the client has not begun */
+    struct tc_picker *picker;    /* a reference; NULL: the policy has given none yet */
     struct tc_task retry_task;
     struct tc_link waiting; /* struct sim_call */
     struct tc_world_event event;
@@ -103,6 +107,7 @@ static uint32_t draw_key(const struct sim *s, struct tc_rng *rng)
 
 /* --- calls --- */
 
+/* Takes a call off the count of those that have not ended, and keeps its memory for another call. */
 static void call_free(struct sim_call *call)
 {
     struct sim *s = call->client->sim;
@@ -111,6 +116,7 @@ static void call_free(struct sim_call *call)
     s->free_calls = call;
 }
 
+/* Ends the call's trackers. status NULL: the pick led to no call. */
 static void call_tell(struct sim_call *call, const struct tc_status *status, const struct tc_headers *trailers)
 {
     struct tc_call_tracker *next;
@@ -141,6 +147,7 @@ void sim_call_end(struct sim_call *call, int code, const struct tc_headers *trai
     call_free(call);
 }
 
+/* Counts a call that has got its backend, and writes its line for --calls. */
 static void call_note(struct sim_call *call, struct sim_backend *b)
 {
     struct sim *s = call->client->sim;
@@ -156,6 +163,7 @@ static void call_note(struct sim_call *call, struct sim_backend *b)
     tc_buf_fini(&shown);
 }
 
+/* Picks a backend for the call, which then is served, waits in its client, or fails and ends. */
 static void call_pick(struct sim_call *call)
 {
     struct sim_client *c = call->client;
@@ -400,7 +408,8 @@ static bool change_apply(struct sim *s, const struct sim_change *change)
     return false;
 }
 
-/* Begins a phase with the changes of one moment, from index *at on. Applies them, and moves *at past them. */
+/* Begins a phase with the changes of one moment, from index *at on. Applies them, and moves *at past them. Gives all
+ * clients the new list of endpoints, if the list changes. */
 static void changes_apply(struct sim *s, size_t *at)
 {
     const struct sim_opts *o = s->opts;
@@ -440,7 +449,8 @@ static bool memory_suffices(const struct sim *s)
     return pages * (unsigned long long)sysconf(_SC_PAGESIZE) <= s->opts->memory;
 }
 
-/* Lets virtual time pass until until_ns. Stops early and returns false if the process takes too much memory. */
+/* Lets virtual time pass until until_ns. Stops early and returns false if the process takes too much memory. With
+ * `progress`, prints on standard error how far the run is, at most every 2 seconds of real time. */
 static bool run_until(struct sim *s, uint64_t until_ns, bool progress)
 {
     uint64_t slice_ns = TC_MAX(s->end_ns / SLICES, UINT64_C(1)), shown_ns = tc_system_clock.monotonic_ns(NULL);
@@ -486,6 +496,8 @@ static void sim_init(struct sim *s)
         sim_backend_init(&s->backends[i], s, i);
         present += !s->backends[i].absent;
     }
+    /* `mean`: the calls at a time of each backend, if all that are present get the same share. With Poisson arrivals
+     * their standard deviation is sqrt(mean). */
     double mean = (double)o->clients * o->rate * (double)o->service_ns / 1e9 / (double)TC_MAX(present, (size_t)1);
     s->result->limit = o->capacity ? (double)o->capacity : fmax(1, fmax(2 * mean, mean + 4 * sqrt(mean)));
     keys_init(s);

@@ -7,8 +7,8 @@
  *               has subchannels of its own. All clients get a change of the endpoints at the same moment.
  *   subchannel  An attempt to connect takes --connect. If the backend is dead then, the attempt fails and the backoff
  *               follows.
- *   call        A pick, a time of service, an end. A call fails if its pick fails or its backend dies; there are no
- *               retries. A call carries the hash of its key, and the key as the metadata field "key".
+ *   call        A pick, a time of service, an end. A call fails if its pick fails or drops it, or if its backend dies;
+ *               there are no retries. A call carries the hash of its key, and the key as the metadata field "key".
  *   backend     Serves a call in --service times its slow factor. Serves all its calls at once; with --capacity at most
  *               so many, and the other calls wait in order of arrival. Reports the load of the last whole second as
  *               ORCA does, in trailers and out of band.
@@ -43,39 +43,40 @@ extern const char *const sim_change_names[SIM_CHANGES];
 struct sim_change {
     enum sim_change_kind kind;
     const char *text; /* of the option, borrowed from argv */
-    uint32_t backend;
-    double factor;   /* SIM_SLOW: multiplies the service time */
-    bool from_start; /* SIM_SLOW without a moment: applies before the warm-up */
-    uint64_t at_ns;  /* from the end of the warm-up; 0 with from_start */
+    uint32_t backend; /* index in sim_opts.endpoints */
+    double factor;    /* SIM_SLOW: multiplies the service time */
+    bool from_start;  /* SIM_SLOW without a moment: applies before the warm-up */
+    uint64_t at_ns;   /* from the end of the warm-up; 0 with from_start */
 };
 
 enum sim_form { SIM_TEXT, SIM_JSON, SIM_CSV };
 
 /* A policy to simulate. */
 struct sim_policy {
-    const char *name; /* as shown: the value of --policy, else the policy's name; borrowed */
-    struct tc_lb_config *config;
+    const char *name;            /* as shown: the value of --policy, else the policy's name; borrowed */
+    struct tc_lb_config *config; /* a reference */
 };
 
 struct sim_endpoint {
-    struct tc_endpoint *endpoint;
-    char *name;  /* the first address */
-    bool absent; /* at the start: --add brings it */
+    struct tc_endpoint *endpoint; /* a reference */
+    char *name;                   /* the first address; owned */
+    bool absent;                  /* at the start: --add brings it */
 };
 
 struct sim_opts {
     TC_VEC(struct sim_endpoint) endpoints; /* every endpoint of the run, each once; those of --add last */
-    struct tc_endpoints *tree;             /* the same endpoints, with localities, as policies get them */
+    struct tc_endpoints *tree;             /* the same endpoints, with localities, as policies get them; a reference */
     TC_VEC(struct sim_policy) policies;
-    TC_VEC(struct sim_change) changes; /* by time */
-    TC_VEC(const char *) resources;    /* borrowed from argv */
-    const char *cluster;
+    TC_VEC(struct sim_change) changes;                        /* those from the start, then the others by time */
+    TC_VEC(const char *) resources;                           /* borrowed from argv */
+    const char *cluster;                                      /* of --resources; borrowed from argv; NULL: not given */
     uint64_t priority, backends;                              /* backends: of made-up addresses; 0: not given */
     uint64_t clients, keys, hot_keys, capacity, seed, memory; /* capacity: 0: any number of calls. memory: bytes */
     uint64_t duration_ns, warm_up_ns, service_ns, connect_ns;
-    double rate, zipf, hot; /* hot: the part of the calls (0 to 1) that draws from the hot keys */
-    bool even;              /* arrivals at even intervals instead of a Poisson process */
-    const char *svg, *calls;
+    double rate, zipf, hot;  /* rate: calls a second of each client. zipf: the exponent; 0: all keys are equally likely.
+                                hot: the part of the calls (0 to 1) that draws from the hot keys */
+    bool even;               /* arrivals at even intervals instead of a Poisson process */
+    const char *svg, *calls; /* paths, borrowed from argv; svg "-": standard output; NULL: not given */
     enum sim_form output;
 };
 
@@ -89,7 +90,7 @@ struct sim_load {
 
 /* The time between two changes. */
 struct sim_phase {
-    char *name;             /* the changes that begin it, "kill 10.0.0.3:80"; or "start" */
+    char *name;             /* the changes that begin it, "kill 10.0.0.3:80"; or "start"; owned */
     uint64_t at_ns;         /* its beginning, from the end of the warm-up */
     uint64_t calls, failed; /* calls that began in the phase; calls that failed in it */
     uint32_t keys, moved;   /* keys called in this phase and in an earlier one; those whose backend changed since */
@@ -98,14 +99,14 @@ struct sim_phase {
 };
 
 struct sim_result {
-    const char *policy;
-    struct sim_load *loads; /* by the index of the endpoint in the options */
+    const char *policy;     /* its name as shown; borrowed */
+    struct sim_load *loads; /* by the index of the endpoint in the options; owned */
     TC_VEC(struct sim_phase) phases;
     uint64_t calls;   /* calls that began after the warm-up */
     uint64_t failed;  /* of `calls`: the pick failed or dropped the call, or the backend died */
     uint64_t waiting; /* of `calls`: still without a backend at the end */
     double limit;     /* calls at a time above which a backend is overloaded */
-    char *why;        /* the status text of the first failed pick among `calls`; NULL: no pick failed */
+    char *why;        /* the status text of the first pick that failed or dropped one of `calls`, owned; NULL: none */
 };
 
 /* Returns 0, or an exit status with the message printed, or -1 if --help was printed. The caller calls sim_opts_fini in
@@ -172,19 +173,23 @@ struct sim {
     FILE *calls;
 };
 
+/* Returns the present phase, valid until the next one begins. */
 static inline struct sim_phase *sim_present(const struct sim *s)
 {
     return &s->result->phases.data[s->result->phases.len - 1];
 }
 
+/* Makes the backend of the endpoint with this index in the options. It borrows from the options and from `s`. */
 void sim_backend_init(struct sim_backend *b, struct sim *s, uint32_t index);
 /* Serves the call for which a pick chose the backend, or lets the call wait for the capacity. */
 void sim_backend_take(struct sim_backend *b, struct sim_call *call);
-/* Ends the connections and fails the calls. */
+/* The backend is dead from now on: ends its connections and fails its calls. */
 void sim_backend_kill(struct sim_backend *b);
 /* Adds the overload so far to the backend's load and to the present phase; called when the overload or a phase ends. */
 void sim_backend_close(struct sim_backend *b);
 
+/* Returns a subchannel, which its policy frees with tc_subchannel_release before the backend ends. Takes references of
+ * its own to endpoint and address. */
 struct tc_subchannel *sim_subchannel_new(struct sim_backend *b, struct tc_endpoint *endpoint,
                                          const struct tc_addr *addr, tc_subchannel_state_fn on_state, void *arg);
 /* Returns the backend of the subchannel that a pick chose, which may be a wrapper; NULL: it is not connected. */
