@@ -1,8 +1,12 @@
-/* Functions that every subcommand uses: errors, values of options, files, and the state of standard output.
+/* Functions that the subcommands share: errors, values of options, files, and the state of standard output.
  *
- * A function that prints an error prints one line on stderr and returns the exit status, so that callers write `return
- * cli_usage(...)`. After a failed write to standard output, cli_end_output turns CLI_OK into CLI_FAILED. It prints the
- * reason (lost_output), unless the reader of a pipe has closed it. */
+ * A function that prints an error prints one line on stderr. It returns the exit status, so that callers write `return
+ * cli_usage(...)`; only cli_left_out returns nothing.
+ *
+ * After a failed write to standard output, cli_end_output turns CLI_OK into CLI_FAILED. It prints the reason
+ * (lost_output), unless the reader of a pipe has closed it.
+ *
+ * Called on the main thread only: lost_output has no lock. Texts that are passed in are borrowed for the call. */
 #include "cli.h"
 
 #include <errno.h>
@@ -159,7 +163,7 @@ int cli_u64(const char *command, const char *option, const char *text, uint64_t 
     return 0;
 }
 
-/* Returns whether `text` would parse if its number were smaller. */
+/* Returns true if `text` would parse if its number were smaller. */
 static bool is_too_large(const char *text, int (*parse)(struct tc_slice s, uint64_t *out))
 {
     size_t digits = strspn(text, "0123456789");
@@ -290,7 +294,8 @@ int cli_write_file(const char *command, const char *path, struct tc_slice text)
 }
 
 /* Returns true if the text has PEM of this kind, perhaps with a word before it, as in "-----BEGIN EC PRIVATE KEY-----".
- * Otherwise *first is the label of the text's first PEM block, or unset if the text has none. */
+ * Otherwise stores the label of the text's first PEM block, borrowed from the text, in *first; leaves *first unchanged
+ * if the text has none. */
 static bool has_pem(const char *text, const char *kind, struct tc_slice *first)
 {
     static const char begin[] = "-----BEGIN ", end[] = "-----";

@@ -1,4 +1,5 @@
-/* Functions that every subcommand uses: errors, values of options, files, standard output, text for people. */
+/* Functions that the subcommands share: errors, values of options, files, standard output, text for people. Main thread
+ * only. */
 #ifndef TORC_CLI_H
 #define TORC_CLI_H
 
@@ -17,7 +18,8 @@ int cli_usage(const char *command, const char *fmt, ...) TC_PRINTF(2, 3);
 int cli_fail(const char *command, const char *fmt, ...) TC_PRINTF(2, 3);
 /* cli_fail with the text of an error, which it frees. */
 int cli_fail_error(const char *command, torc_error *error);
-/* The `warn` callback of a tc_resource_set. arg: the command's name. */
+/* The `warn` callback of a tc_resource_set: prints which fields of the file were left out. arg: the command's name.
+ * `file` is not NULL. */
 void cli_left_out(void *arg, const char *file, const char *text);
 /* Prints the usage error behind a '?' or ':' (`code`) of getopt_long. Called right after getopt_long: it reads optind
  * and optopt. Returns CLI_USAGE. */
@@ -26,15 +28,16 @@ int cli_bad_option(const char *command, int code, char **argv);
 /* Finds the known name nearest to an unknown one (`text`). The caller sets `text`, calls cli_nearest_try for each known
  * name, and reads `name`: NULL if none is near. */
 struct cli_nearest {
-    struct tc_slice text;
-    const char *name; /* borrowed */
-    size_t distance;
+    struct tc_slice text; /* borrowed */
+    const char *name;     /* borrowed */
+    size_t distance;      /* how many edits make `name` of `text`; 1 if `name` begins with `text` */
 };
 void cli_nearest_try(struct cli_nearest *n, const char *name);
 
 /* Checks the value of an option that names a file. Returns 0, or CLI_USAGE with the error printed if it is empty. */
 int cli_path(const char *command, const char *option, const char *path);
-/* Parse values of options. Return 0, or CLI_USAGE with the error printed. cli_duration_ms rounds up. */
+/* Parse values of options. Return 0, or CLI_USAGE with the error printed and *out unchanged. cli_u64 accepts `min` and
+ * `max`. cli_duration_ms rounds up. */
 int cli_u64(const char *command, const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out);
 int cli_size(const char *command, const char *option, const char *text, uint64_t *out);
 int cli_duration_ns(const char *command, const char *option, const char *text, uint64_t *out);
@@ -43,23 +46,23 @@ int cli_duration_ms(const char *command, const char *option, const char *text, u
 int cli_seconds_ms(const char *command, const char *option, const char *text, uint64_t *out);
 /* Reads a rate in calls per second, from 0.001 to 1000000. */
 int cli_rate(const char *command, const char *option, const char *text, double *out);
-/* Parses -o text|json. */
+/* Parses the value of -o, "text" or "json". */
 int cli_output(const char *command, const char *text, bool *json);
 /* The readers append a whole file ("-": standard input) of at most 64 MiB to *out. They return 0, or an exit status
- * with the error printed.
+ * with the error printed; *out may then have a part of the file.
  *
  * Reads a file of any kind, even a FIFO: a shell's <(command) is one. */
 int cli_read_file(const char *command, const char *path, struct tc_buf *out);
 /* Reads a regular file. Any other kind of file is an error, since reading it could wait for ever. */
 int cli_read_regular(const char *command, const char *option, const char *path, struct tc_buf *out);
-/* Reads a regular file that must contain PEM of this kind, "CERTIFICATE" or "PRIVATE KEY". */
+/* Reads a regular file. *out must then contain PEM of this kind, "CERTIFICATE" or "PRIVATE KEY". */
 int cli_read_pem(const char *command, const char *option, const char *kind, const char *path, struct tc_buf *out);
 /* Writes a file ("-": standard output). Returns 0, or CLI_FAILED with the error printed. */
 int cli_write_file(const char *command, const char *path, struct tc_slice text);
 
 /* Prints the text of --help. Returns -1: the parser of options returns it, and its caller ends with CLI_OK. */
 int cli_help(const char *text);
-/* Flushes standard output. Returns false with errno if that failed; cli_end_output prints the error. */
+/* Flushes standard output. Returns false with errno set if that failed; cli_end_output prints the error. */
 bool cli_flush(void);
 /* Returns true if a write to standard output has failed: a long command stops then. */
 bool cli_output_lost(void);
@@ -86,12 +89,12 @@ bool cli_colour(void);
 /* Appends a time as "412 us", "1.3 ms" or "2.00 s". */
 void cli_format_us(struct tc_buf *out, uint64_t us);
 /* Appends foreign text for people. Control characters, line separators and marks of direction become escapes such as
- * \u001b; each byte that is not UTF-8 becomes U+FFFD. JSON on one line stays JSON. */
+ * \u001b; each byte that is not UTF-8 becomes U+FFFD. JSON without tabs and line ends between its parts stays JSON. */
 void cli_append_shown(struct tc_buf *out, const char *data, size_t len);
 /* Appends foreign text of several lines, each escaped by cli_append_shown. */
 void cli_append_lines(struct tc_buf *out, const char *text);
-/* Returns foreign text escaped by cli_append_shown. It replaces the content of `scratch` and is valid until `scratch`
- * changes. */
+/* Returns foreign text escaped by cli_append_shown. The result replaces the content of `scratch` and is valid until
+ * `scratch` changes. */
 const char *cli_shown(struct tc_buf *scratch, const char *text);
 /* Appends foreign text as a JSON string literal, escaped as cli_append_shown does. */
 void cli_json_string(struct tc_buf *out, const char *data, size_t len);
@@ -99,7 +102,8 @@ void cli_json_string(struct tc_buf *out, const char *data, size_t len);
 void cli_json_line(struct tc_buf *out, const char *json);
 /* Appends foreign text, escaped by cli_append_shown, as a quoted CSV field (RFC 4180). */
 void cli_csv_text(struct tc_buf *out, const char *text);
-/* Appends foreign text, escaped by cli_append_shown, for an XML element or an attribute in double quotes. */
+/* Appends foreign text, escaped by cli_append_shown, for an XML element or an attribute in double quotes. Drops U+FFFE
+ * and U+FFFF. */
 void cli_xml_text(struct tc_buf *out, const char *text);
 
 #endif

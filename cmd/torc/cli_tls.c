@@ -3,7 +3,8 @@
 #include "cli.h"
 #include "tls/tls.h"
 
-/* Returns true if a TLS context can be made; otherwise the reason is in *error. */
+/* Returns true if a TLS context can be made; otherwise stores the reason in *error, which the caller frees with
+ * tc_status_fini. */
 static bool makes(const struct tc_tls_opts *opts, struct tc_status *error)
 {
     struct tc_tls_context *context = tc_tls_context_new(opts, error);

@@ -4,10 +4,11 @@
 
 #include "base/buf.h"
 
-/* A file that an option names. All members are borrowed. */
+/* A file that an option names. All members are borrowed for the call. If the option was not given, `text` is empty, and
+ * the other members may be NULL. */
 struct cli_pem {
     const char *option, *path;
-    const struct tc_buf *text; /* empty: not given */
+    const struct tc_buf *text; /* PEM; never NULL */
 };
 
 /* Returns 0 if TLS accepts the files. Otherwise prints an error that names the option and the file, and returns

@@ -1,5 +1,6 @@
-/* The subcommands. Each returns the exit status: 0 done, 1 failed, 2 usage error. `call --exit-status grpc` can also
- * return 64 + a gRPC status code. */
+/* The subcommands. argv[0] is the subcommand's name; the subcommand may reorder and replace the other texts of argv.
+ * Each returns the exit status: 0 done, 1 failed, 2 usage error. `call --exit-status grpc` can also return 64 + a gRPC
+ * status code. */
 #ifndef TORC_COMMANDS_H
 #define TORC_COMMANDS_H
 

@@ -1,8 +1,11 @@
 /* Target, credentials and channels of the subcommands that send RPCs (call, bench, list, describe).
  *
  * connect_option reads one option, connect_settle checks that the options agree, connect_channels makes the credentials
- * and the channels. If the credentials cannot be made, TLS is tried with --ca alone and with --cert and --key alone
- * (cli_tls.h), so that the error names the option at fault. */
+ * and the channels. Files are read by connect_option: struct connect_args owns their content and `method`, and borrows
+ * the other texts.
+ *
+ * If the credentials cannot be made, TLS is tried with --ca alone and with --cert and --key alone (cli_tls.h), so that
+ * the error names the option at fault. */
 #include "connect.h"
 
 #include <getopt.h>
@@ -202,6 +205,7 @@ static int refused(const char *command, const struct connect_args *a, const char
     return rc ? rc : cli_fail(command, "--creds %s: %s", a->creds, why);
 }
 
+/* Stores credentials with one reference in *out. Returns 0, or CLI_FAILED with the error printed and *out NULL. */
 static int make_google_default(const char *command, const struct connect_args *a, torc_credentials **out)
 {
     struct tc_buf ca = {0};
@@ -216,6 +220,7 @@ static int make_google_default(const char *command, const struct connect_args *a
     return rc;
 }
 
+/* Stores credentials with one reference in *out. Returns 0, or CLI_FAILED with the error printed and *out NULL. */
 static int make_tls(const char *command, const struct connect_args *a, torc_credentials **out)
 {
     struct tc_buf ca = {0}, cert = {0}, key = {0};
@@ -237,6 +242,8 @@ static int make_tls(const char *command, const struct connect_args *a, torc_cred
     return rc;
 }
 
+/* Stores the credentials that a->creds names in *out, with one reference. Returns 0, or CLI_FAILED with the error
+ * printed. */
 static int make_credentials(const char *command, const struct connect_args *a, torc_credentials **out)
 {
     bool xds = strcmp(a->creds, "xds") == 0;

@@ -1,4 +1,4 @@
-/* Target, credentials and channels of the subcommands that send RPCs. */
+/* Target, credentials and channels of the subcommands that send RPCs (call, bench, list, describe). One thread. */
 #ifndef TORC_CONNECT_H
 #define TORC_CONNECT_H
 
@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "cli_options.h"
 
-/* The options. The texts are borrowed from argv, unless noted. NULL: not given. */
+/* The options. The texts are borrowed from argv or static, unless noted. NULL: not given. */
 struct connect_args {
     const char *target;
     char *method;                                   /* "package.Service/Method", owned */
@@ -17,7 +17,7 @@ struct connect_args {
     bool plaintext, skip_verify;
     struct tc_buf ca, cert, key; /* PEM; empty: not given */
     const char *ca_path, *cert_path, *key_path;
-    const char *ca_option;        /* "--ca" or "--cacert", as it was typed */
+    const char *ca_option;        /* "--ca" or "--cacert": the one that was given last */
     struct tc_buf service_config; /* JSON; empty: not given */
 };
 
@@ -38,7 +38,7 @@ enum {
     CONNECT_END,
 };
 
-/* Options of grpcurl, ghz and h2load that Torc's subcommands lack, with what to use instead. */
+/* Options of grpcurl, ghz and h2load that the subcommands which send RPCs lack, with what to use instead. */
 extern const struct cli_foreign connect_foreign[];
 
 /* Entries of a getopt_long table. */
@@ -79,7 +79,8 @@ extern const struct cli_foreign connect_foreign[];
 /* `command` names the subcommand in messages. Functions that return an int return 0, or an exit status with the error
  * printed.
  *
- * Reads one option, and the file that it names. Ignores a code that is not in CONNECT_OPTIONS. `value` is borrowed. */
+ * Reads one option, and the file that it names. Ignores a code that is not in CONNECT_OPTIONS. `value` is borrowed
+ * until connect_args_fini; it is NULL for an option without a value. */
 int connect_option(const char *command, struct connect_args *a, int code, const char *value);
 /* Checks that the options agree. Without --creds, sets a->creds to what the other options imply. */
 int connect_settle(const char *command, struct connect_args *a);
@@ -87,8 +88,9 @@ int connect_settle(const char *command, struct connect_args *a);
 int connect_finish(const char *command, struct connect_args *a, int argc, char **argv);
 void connect_args_fini(struct connect_args *a);
 
-/* Makes n channels in a new array. *channels must be NULL before the call. After a failure it is still NULL, or it has
- * NULL from the first channel that could not be made. In every case the caller calls connect_channels_free. */
+/* Makes n channels in a new array, after connect_settle. For --skip-verify prints a warning on standard error.
+ * *channels must be NULL before the call. After a failure *channels is still NULL, or the array has NULL from the first
+ * channel that could not be made. In every case the caller calls connect_channels_free. */
 int connect_channels(const char *command, struct connect_args *a, torc_runtime *runtime, size_t n,
                      torc_channel ***channels);
 void connect_channels_free(torc_channel **channels, size_t n);

@@ -1,8 +1,14 @@
 /* torc bootstrap: writes a bootstrap, or checks one.
  *
+ * parse() reads the command line into struct bootstrap_args. Then cmd_bootstrap calls write_bootstrap() or, with
+ * --check, check().
+ *
  * A bootstrap is checked before it is printed. A value that no channel would accept is a usage error, which names the
- * member's JSON path. --check prints one line for each fault and each warning, with the JSON path; -o json prints one
- * object. */
+ * member's JSON path. Warnings follow the bootstrap, on standard error; none is printed for a file that cannot be read.
+ *
+ * --check prints one line for each fault and each warning, with the JSON path if there is one, and one line for a
+ * bootstrap without faults. -o json prints one object. A fault makes the exit status 1, a warning does not. One
+ * thread. */
 #include "bootstrap/bootstrap.h"
 
 #include <getopt.h>
@@ -283,7 +289,7 @@ static int write_bootstrap(const struct bootstrap_args *a)
 int cmd_bootstrap(int argc, char **argv)
 {
     struct bootstrap_args a = {0};
-    tc_builtin_init(); /* makes the scheme xds known, so that a server_uri with it is a fault and not a DNS name */
+    tc_builtin_init(); /* makes the scheme xds known, so that a server_uri with it is a finding and not a DNS name */
     int rc = parse(&a, argc, argv);
     if (rc == 0)
         rc = a.check ? check(&a) : write_bootstrap(&a);

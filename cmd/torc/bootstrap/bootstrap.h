@@ -9,13 +9,13 @@
 
 #define BOOTSTRAP_NAME "bootstrap"
 
-/* The command line. The texts are borrowed from argv. NULL: not given. */
+/* The command line. The texts are borrowed from argv, except the default of `network`. NULL: not given. */
 struct bootstrap_args {
     TC_VEC(const char *) servers, features, metadata;
     bool istio, gke, json;
     const char *creds, *ca, *cert, *key;
     const char *node_id, *node_cluster, *locality;
-    const char *project, *network; /* with gke, bootstrap_make needs both */
+    const char *project, *network; /* with gke, bootstrap_make needs both; network: "default" if not given */
     const char *check;             /* a file, or "-"; NULL: a bootstrap is written */
 };
 
@@ -27,6 +27,7 @@ int bootstrap_make(const struct bootstrap_args *a, json_t **out);
 
 /* --- check.c --- */
 
+/* Owns both texts. */
 struct bootstrap_finding {
     char *path; /* "xds_servers[0].server_uri", keys of maps as authorities["na\"me"]; "": no member */
     char *text;
@@ -34,7 +35,8 @@ struct bootstrap_finding {
 
 struct bootstrap_list {
     TC_VEC(struct bootstrap_finding) all;
-    /* bytes: the paths and texts of all findings. left_out: the findings that came when `bytes` was over its limit. */
+    /* bytes: the size of the paths and texts of all findings that came, also of those that were left out. left_out: how
+     * many findings came with `bytes` over its limit; a last finding in `all` says how many. */
     size_t bytes, left_out;
 };
 
@@ -43,10 +45,11 @@ struct bootstrap_findings {
     /* Findings that a channel does not reject: an ignored member or server feature, a file that cannot be read here, a
      * server that counts as down because its URI is not a target. */
     struct bootstrap_list warnings;
-    char *summary; /* one line about the servers, authorities and node; NULL if there are faults */
+    char *summary; /* one line about the servers, authorities and node; owned; NULL if there are faults */
 };
 
-/* Finds what is wrong with a bootstrap. `text` need not be JSON. The caller frees *out with bootstrap_findings_fini. */
+/* Finds what is wrong with a bootstrap. `text` need not be JSON, and is borrowed for the call. Called after
+ * tc_builtin_init. Sets all of *out; the caller frees it with bootstrap_findings_fini. */
 void bootstrap_check(struct tc_slice text, struct bootstrap_findings *out);
 void bootstrap_findings_fini(struct bootstrap_findings *f);
 

@@ -5,7 +5,9 @@
  * faults. It also checks the config of TLS credentials, which a channel reads only when it makes the credentials. If
  * no fault is found, the channel's own reader (tc_bootstrap_env_read) decides.
  *
- * A member that Torc does not read is a warning: a channel ignores it silently. A table lists the known members. */
+ * A member that Torc does not read is a warning: a channel ignores it silently. A table lists the known members. An
+ * unknown server feature is a warning too, and so is a file that this process cannot read. Findings are copies and
+ * borrow nothing from the text. */
 #include "bootstrap/bootstrap.h"
 
 #include <errno.h>

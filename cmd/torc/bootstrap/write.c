@@ -3,7 +3,8 @@
  * Uses no network: options and environment variables give what other bootstrap generators ask a metadata server for.
  * --istio reads the variables that Istio's injection sets (istio_id).
  *
- * The result is not checked here: bootstrap.c passes it to bootstrap_check. */
+ * A function that returns a json_t returns a new reference. The result is not checked here: bootstrap.c passes it to
+ * bootstrap_check. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -72,7 +73,7 @@ static json_t *provider(const char *instance, const char *folder, const char *ce
 }
 
 /* Appends the node id in Istio's form: sidecar~ADDRESS~POD.NAMESPACE~NAMESPACE.svc.cluster.local. Returns 0, or
- * CLI_USAGE if the environment lacks a variable. */
+ * CLI_USAGE with the error printed if the environment lacks a variable. */
 static int istio_id(struct tc_buf *out)
 {
     static const char *const names[] = {"INSTANCE_IP", "POD_NAME", "POD_NAMESPACE"};
@@ -102,6 +103,7 @@ static int gke_id(const struct bootstrap_args *a, struct tc_buf *out)
     return rc;
 }
 
+/* Appends the node id: that of --node-id, else that of --istio or --gke, else the machine's name. */
 static int make_id(const struct bootstrap_args *a, struct tc_buf *out)
 {
     char host[256] = "";
@@ -156,6 +158,7 @@ static int add_metadata(const struct bootstrap_args *a, json_t *node)
     return rc;
 }
 
+/* Returns 0 or CLI_USAGE. *out is a new reference in both cases. */
 static int make_node(const struct bootstrap_args *a, json_t **out)
 {
     struct tc_buf id = {0};

@@ -1,8 +1,9 @@
 /* torc call: reads the command line into struct call_args.
  *
  * The table has the subcommand's own options, those of requests, headers and schemas (request/options.c), and those of
- * connections (connect.c). Bad headers and bad hexadecimal data are usage errors before anything connects. JSON is
- * parsed later, when its type is known. At the end, settle() checks that the options agree. */
+ * connections (connect.c). Bad headers and bad hexadecimal data are usage errors before anything connects. The files of
+ * --data-file, --service-config and the PEM options are read here. JSON is parsed later, when its type is known. At the
+ * end, settle() checks that the options agree. */
 #include <getopt.h>
 #include <stdio.h>
 
@@ -147,6 +148,7 @@ static int apply(struct call_args *a, int c)
     }
 }
 
+/* Takes an option without a value. Returns false for any other option: apply() takes it. */
 static bool apply_flag(struct call_args *a, int c, int *verbose)
 {
     switch (c) {

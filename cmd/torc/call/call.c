@@ -2,7 +2,10 @@
  *
  * run_calls() starts the calls that are due (--rps, -c, -n, --duration), runs one turn of the loop, and prints what the
  * callbacks queued in that turn (drain(), print.c; see run.h). It stops when every call has ended or standard output
- * cannot be written. --hold keeps the channels connected afterwards. */
+ * cannot be written. --hold keeps the channels connected afterwards.
+ *
+ * cmd_call owns struct run. start_call() makes a struct one_call; its last item in the queue is its end, and on_end()
+ * frees it then. A call that still runs when the output is lost ends in torc_runtime_free; forget_queue() frees it. */
 #include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -22,7 +25,7 @@ uint64_t run_now_ns(void)
     return tc_system_clock.monotonic_ns(NULL);
 }
 
-/* Makes the request's path in an empty `path`, and returns it. */
+/* Makes the request's path in an empty `path`, and returns it, borrowed from `path`. */
 static const char *path_of(const struct call_args *a, struct tc_buf *path)
 {
     tc_buf_append_str(path, a->connect.method[0] == '/' ? "" : "/");
@@ -167,6 +170,7 @@ static void on_event(const char *kind, const char *detail, const char *reason, v
     call_print_event(&r->args, (run_now_ns() - r->begin_ns) / TC_NS_PER_MS, kind, detail, reason);
 }
 
+/* Returns the metadata of call `i`, for torc_metadata_free; NULL if it has none. */
 static torc_metadata *make_metadata(struct run *r, uint64_t i)
 {
     torc_metadata *md = headers_make(&r->args.request.headers.rpc, i, NULL);
@@ -177,6 +181,8 @@ static torc_metadata *make_metadata(struct run *r, uint64_t i)
     return md;
 }
 
+/* Starts a call, whose latency counts from intended_ns (0: from now). If that fails, prints the error and sets
+ * r->refused. */
 static void start_call(struct run *r, uint64_t intended_ns)
 {
     const struct call_args *a = &r->args;
@@ -333,7 +339,8 @@ static int serve_csds(struct run *r)
     return rc;
 }
 
-/* Frees the items that were not printed: those of calls that ended after the output was lost, or with the runtime. */
+/* Frees the items that were not printed. They are of calls that still ran when the output was lost: such calls end in
+ * torc_runtime_free. */
 static void forget_queue(struct run *r)
 {
     for (size_t i = 0; i < r->queue.len; i++) {

@@ -1,5 +1,5 @@
-/* torc call: args.c reads the command line, call.c sends the RPCs (run.h: messages.c, stream.c), print.c prints
- * results. */
+/* torc call: args.c reads the command line, call.c sends the RPCs (run.h; with messages.c, stream.c and cookies.c),
+ * print.c counts and prints results. One thread. */
 #ifndef TORC_CALL_COMMAND_H
 #define TORC_CALL_COMMAND_H
 
@@ -20,7 +20,7 @@ struct call_args {
     double rps;           /* 0: unlimited */
     uint64_t duration_ms; /* 0: no limit */
     int64_t timeout_ms;   /* as in torc_call_options: 0: no deadline, -1: it has passed */
-    uint64_t hold_ms;
+    uint64_t hold_ms;     /* 0: not given */
     bool wait_for_ready, json, quiet, events, explain, dry_run, cookies;
     bool show_metadata, timing, exit_grpc;
     const char *csds; /* the address of --csds; NULL: not given */
@@ -31,7 +31,7 @@ struct call_args {
 int call_args_parse(struct call_args *a, int argc, char **argv);
 void call_args_fini(struct call_args *a);
 
-/* How many calls ended with one status, or went to one peer: a line of the summary. */
+/* How many calls ended with one status, or went to one peer: a line of the summary. `name` is owned. */
 struct call_count {
     char *name;
     uint64_t n;
@@ -41,8 +41,8 @@ struct call_totals {
     uint64_t calls, ok;
     TC_VEC(struct call_count) by_status;
     TC_VEC(struct call_count) by_peer;
-    struct histogram latency_us;
-    double seconds, cpu_seconds; /* cpu_seconds: without the search for types */
+    struct histogram latency_us; /* of all calls */
+    double seconds, cpu_seconds; /* set by cmd_call; cpu_seconds: of the process, without request_find_method */
 };
 
 /* Counts a call that has ended. Calls without a peer are not in by_peer. */
@@ -72,12 +72,13 @@ struct call_message {
 /* Print nothing with --quiet. */
 void call_print_result(const struct call_args *a, const struct call_outcome *o);
 void call_print_message(const struct call_args *a, const struct call_message *m);
-/* Prints an event of a channel, even with --quiet. `reason` may be NULL. */
+/* Prints an event of a channel, as torc_channel_event_fn gets it, even with --quiet. t_ms: since the run began.
+ * `reason` may be NULL. */
 void call_print_event(const struct call_args *a, uint64_t t_ms, const char *kind, const char *detail,
                       const char *reason);
 /* Prints a description of the channel, a JSON object. */
 void call_print_channel(const struct call_args *a, const char *json);
-/* Prints the summary. As text, a summary of one call is printed only with --quiet. */
+/* Prints the summary. As text, a summary of fewer than two calls is printed only with --quiet. */
 void call_print_summary(const struct call_args *a, const struct call_totals *t);
 
 #endif

@@ -37,7 +37,7 @@ static void drop_expired(struct cookie_jar *jar, uint64_t now_ns)
             drop(jar, i);
 }
 
-/* RFC 6265 5.1.4: the path of a cookie without a Path attribute. */
+/* RFC 6265 5.1.4: the path of a cookie without a Path attribute, borrowed from the request's path or static. */
 static struct tc_slice default_path(const char *path)
 {
     const char *last = strrchr(path, '/');
@@ -73,7 +73,7 @@ static void read_max_age(struct tc_slice value, uint64_t now_ns, uint64_t *expir
 }
 
 /* RFC 6265 5.2 and 5.3: stores the cookie of one set-cookie field. It replaces a cookie with its name and path, or the
- * oldest cookie of a full jar. Ignores a field that is too long, or that has no name or no '='. */
+ * oldest cookie of a full jar. Ignores a field that is too long, or whose first part has no name or no '='. */
 static void take_one(struct cookie_jar *jar, struct tc_slice field, const char *request_path, uint64_t now_ns)
 {
     bool more = true, has_value, secure = false;

@@ -1,10 +1,12 @@
 /* torc call: the requests.
  *
- * Without types, the request is one message of bytes. With types, it is a sequence of values (JSON or --format text),
- * one for each message. Standard input is read while the call runs, if there is one call and its method takes a stream:
- * each message is sent when its value is complete, and reading pauses while messages wait to be sent.
+ * Without types, and with --raw or --data-hex, the request is one message of bytes. Otherwise it is a sequence of
+ * values (JSON or --format text), one for each message. Standard input with such a sequence is read while the call
+ * runs, if there is one call and its method takes a stream: each message is sent when its value is complete, and
+ * reading pauses while messages wait to be sent.
  *
- * All calls send the messages of the run. If the text has {i}, each call makes messages of its own instead. */
+ * All calls send the messages of the run (run->messages). If the text has {i}, each call makes messages of its own
+ * instead (one_call.own). One thread. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -44,7 +46,8 @@ static int take_values(struct run *r, struct call_messages *m, bool at_end)
     return rc;
 }
 
-/* For a method that takes one message: adds an empty one if there is none, and rejects several. */
+/* For a method that takes one message: adds an empty one if there is none, and rejects several. Returns 0, or
+ * CLI_FAILED with the error printed. */
 static int check_count(struct run *r, struct call_messages *m)
 {
     if (torc_schema_method_client_streams(r->types.method))
@@ -57,7 +60,8 @@ static int check_count(struct run *r, struct call_messages *m)
     return 0;
 }
 
-/* Makes all messages from a text, which is complete. */
+/* Makes all messages from a text, which is complete and borrowed for the call. Returns 0 or the exit status, with the
+ * error printed. */
 static int make(struct run *r, struct call_messages *m, struct tc_slice text)
 {
     const struct request_args *a = &r->args.request;

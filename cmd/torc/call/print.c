@@ -1,8 +1,10 @@
-/* torc call: prints results, explanations, events and the summary, as text or JSON.
+/* torc call: counts calls, and prints results, explanations, events and the summary, as text or JSON.
  *
  * JSON is for programs (torc(1)): members may be added, but not renamed. Text is for people; foreign text in it is
  * escaped by cli_append_shown. Each record is built in a buffer, written in one piece and flushed, so that a reader
- * sees it at once. */
+ * sees it at once (put_line). A failed write is not an error here: cli_output_lost tells it later.
+ *
+ * All arguments are borrowed for the call. One thread. */
 #include <stdio.h>
 
 #include "base/headers.h"
@@ -12,6 +14,7 @@
 #include "call.h"
 #include "cli.h"
 
+/* Adds one to the count of this name. vec: a TC_VEC(struct call_count). */
 static void count(void *vec, const char *name)
 {
     TC_VEC(struct call_count) *v = vec;
@@ -99,7 +102,8 @@ static void append_shown_after(struct tc_buf *b, const char *before, const char 
     append_shown(b, text);
 }
 
-/* Appends the explanation of one call, without the member "channel": call_print_channel prints it once, at the end. */
+/* Appends the explanation of one call, without the member "channel" that --dry-run gives it: call_print_channel prints
+ * the channel once, at the end. */
 static void append_explanation(struct tc_buf *b, const char *json)
 {
     json_t *o = json_loads(json, 0, NULL);
@@ -110,6 +114,7 @@ static void append_explanation(struct tc_buf *b, const char *json)
     json_decref(o);
 }
 
+/* Ends the record with a line end, writes it, and frees the buffer. */
 static void put_line(struct tc_buf *b)
 {
     tc_buf_append_char(b, '\n');
@@ -232,8 +237,8 @@ static void append_dry(struct tc_buf *b, const torc_result *r, uint64_t latency_
     json_decref(explain);
 }
 
-/* Appends a message: its JSON or text on lines of its own, else its bytes if they are short UTF-8, else its size. Then
- * appends the error. */
+/* Appends a message: its JSON or text on lines of its own, else its bytes if they are short UTF-8, else its size. Bytes
+ * that are absent or empty add nothing. Then appends the error. */
 static void append_body(struct tc_buf *b, const torc_message *message, const char *json, const char *error)
 {
     size_t size = torc_message_size(message);
@@ -283,7 +288,8 @@ static void append_time(struct tc_buf *b, const char *what, uint64_t us)
     cli_format_us(b, us);
 }
 
-/* Appends a line for each item of a JSON array. Copies the items' text, so that numbers keep their digits. */
+/* Appends a line for each item of a JSON array; `details` may be NULL. Copies the items' text, so that numbers keep
+ * their digits. */
 static void append_details(struct tc_buf *b, const char *details)
 {
     struct tc_slice rest = tc_slice_str(details ? details : "");
@@ -433,7 +439,7 @@ static void append_table(struct tc_buf *b, const char *title, const struct call_
     tc_buf_fini(&scratch);
 }
 
-/* The summary of --dry-run. It has no peers and latencies, since nothing was sent. */
+/* The summary of --dry-run as text. It has no peers and latencies, since nothing was sent. */
 static void print_summary_dry(const struct call_totals *t)
 {
     struct tc_buf b = {0};

@@ -12,7 +12,7 @@
 #include "call/cookies.h"
 #include "request/placeholders.h"
 
-/* Request messages, in wire format. */
+/* Request messages, in wire format. Owns their bytes. */
 struct call_messages {
     TC_VEC(struct tc_buf) list;
     bool ended;              /* the list is complete */
@@ -50,50 +50,55 @@ struct run {
     struct one_call *live;         /* the call that sends messages of standard input, until it ends; else NULL */
 
     TC_VEC(struct run_item) queue;
-    uint64_t started, in_flight;
+    uint64_t started, in_flight; /* calls */
+    /* begin_ns: of the run. last_progress_ns: when progress or results were last shown; at first begin_ns. */
     uint64_t begin_ns, last_progress_ns;
     bool refused;     /* a call could not be started; no further one starts */
     bool failed;      /* a message was missing or could not be read or shown, or standard input could not be read */
     int first_status; /* of the first call that ended with an error; 0: none */
 };
 
+/* A call. call.c makes it, and frees it when its end was printed. Callbacks have it as their `arg`. */
 struct one_call {
     struct run *run;
-    uint64_t i;
+    uint64_t i;                          /* its number, from 0 */
     uint64_t begin_ns;                   /* with --rps, the intended start */
     struct call_messages *messages, own; /* `messages` points to run->messages or to `own` */
 
     /* Only for a call on a torc_stream. */
-    torc_stream *stream; /* NULL: the call has no stream, or has ended */
-    size_t next;         /* index of the message to send next */
-    bool closed;         /* half-closed */
-    uint64_t sent, received;
-    uint64_t headers_us, first_us;
-    char *explain;          /* JSON; NULL: without --explain, or before the first message */
-    torc_message *response; /* of a method with one response; NULL: none yet */
+    torc_stream *stream;           /* NULL: the call has no stream, or has ended */
+    size_t next;                   /* index of the message to send next */
+    bool closed;                   /* half-closed */
+    uint64_t sent, received;       /* messages */
+    uint64_t headers_us, first_us; /* when the headers and the first message came, since begin_ns; 0: they have not */
+    char *explain;                 /* JSON; NULL: without --explain, or before the first message */
+    torc_message *response;        /* of a method with one response; NULL: none yet */
 };
 
+/* Returns the time of the monotonic clock. */
 uint64_t run_now_ns(void);
 
 /* --- messages.c --- */
 
 /* Makes the messages of the run. Reads standard input to its end if the request is there, except with --dry-run and
- * where run_read_stdin will read it. Called after request_find_method. Returns 0 or the exit status, with the error
- * printed. */
+ * where run_read_stdin will read it. If the text has {i}, only tries to make those of call 0. Called when r->types is
+ * set. Returns 0 or the exit status, with the error printed. */
 int run_read_messages(struct run *r);
 /* Reads standard input once, which waits if it has nothing, and appends the complete messages. If that fails, prints
  * the error, sets r->failed and cancels the live call. */
 void run_read_stdin(struct run *r);
-/* Makes the messages of call `i` from the text with {i}. Returns 0 or the exit status, with the error printed. The
- * caller frees *own with run_messages_fini in both cases. */
+/* Makes the messages of call `i` from the text with {i}. *own must be empty before. Returns 0 or the exit status, with
+ * the error printed. The caller frees *own with run_messages_fini in both cases. */
 int run_own_messages(struct run *r, uint64_t i, struct call_messages *own);
 void run_messages_fini(struct call_messages *m);
 
 /* --- stream.c --- */
 
-/* Returns true if the calls of this run use a torc_stream: for methods with streams, and for --timing. */
+/* Returns true if the calls of this run use a torc_stream: for methods with streams, and for --timing, but not with
+ * --dry-run. */
 bool run_uses_streams(const struct run *r);
-/* Starts a call. Returns 0, or an error code of torc_stream_start; then the caller frees the call. */
+/* Starts a call. Returns 0, and the end of the call will be queued; or an error code of torc_stream_start, and the
+ * caller frees the call. */
 int run_start_stream(struct one_call *c, torc_channel *channel, const struct torc_call_options *options);
 /* Sends the messages that flow control takes, and half-closes after the last one. */
 void run_push(struct one_call *c);

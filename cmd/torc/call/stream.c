@@ -28,7 +28,7 @@ void run_push(struct one_call *c)
         if (!m->shared)
             tc_buf_fini(message);
     }
-    if (!m->shared && !m->ended && c->next == m->list.len) /* or the list would grow with standard input for ever */
+    if (!m->shared && !m->ended && c->next == m->list.len) /* so that the list does not grow with standard input */
         c->next = m->list.len = 0;
     if (c->stream && !c->closed && m->ended && torc_stream_half_close(c->stream) == 0)
         c->closed = true;
