@@ -5,7 +5,11 @@
  * protoc-gen-c and the descriptions of reflection.
  *
  * The plugin generates its own files first. With the option `messages`, messages.c then changes the request for
- * protoc-gen-c, whose files are appended to the response. */
+ * protoc-gen-c, whose files are appended to the response. The first error ends the run: the response then has the error
+ * and no files.
+ *
+ * The request lives in an arena until pgt_run returns; the schema and the options borrow from it. One thread runs one
+ * request at a time, because messages.c has static options that it gives to messages. */
 #include "plugin.h"
 
 #include "base/arena.h"
@@ -21,12 +25,13 @@ typedef Google__Protobuf__Compiler__CodeGeneratorRequest request_t;
 typedef Google__Protobuf__Compiler__CodeGeneratorResponse response_t;
 typedef Google__Protobuf__Compiler__CodeGeneratorResponse__File file_t;
 
+/* The run for one request. A function that returns false has stored the reason in `why`. */
 struct run {
     const request_t *request;
     struct pgt_schema schema;
     struct pgt_options options;
-    struct tc_buf *response;
-    char *why;
+    struct tc_buf *response; /* serialised responses, each with one generated file */
+    char *why;               /* tc_free; NULL: no error */
 };
 
 /* Appends the serialised response. Serialised responses one after another parse as one, with the files of all. */
@@ -37,7 +42,7 @@ static void response_append(struct tc_buf *out, const response_t *response)
     out->len += n;
 }
 
-/* Appends a response with one file, whose name is the stem and the suffix. */
+/* Appends a response with one file, whose name is the stem and the suffix. `content` is copied. */
 static void file_append(struct run *r, struct tc_slice stem, const char *suffix, struct tc_buf *content)
 {
     response_t response = GOOGLE__PROTOBUF__COMPILER__CODE_GENERATOR_RESPONSE__INIT;
@@ -50,7 +55,7 @@ static void file_append(struct run *r, struct tc_slice stem, const char *suffix,
     tc_free(file.name);
 }
 
-/* Generates the stubs of one file. */
+/* Generates the stubs of one file of the request, or appends nothing if that fails. */
 static bool file_run(struct run *r, const char *name)
 {
     const pgt_file *file = pgt_schema_file(&r->schema, name);
@@ -67,8 +72,8 @@ static bool file_run(struct run *r, const char *name)
     return good;
 }
 
-/* Appends protoc-gen-c's files. Its headers are marked as system headers, so that compilers do not warn about unnamed
- * unions, which C99 lacks, and about initialisers that -Wmissing-braces reports in the code that uses them. */
+/* Appends protoc-gen-c's files. Its headers are marked as system headers. So compilers do not warn about the unnamed
+ * unions in a header, which C99 lacks, nor (-Wmissing-braces) where code uses an initialiser of a header. */
 static void messages_append(struct run *r, const response_t *response)
 {
     for (size_t i = 0; i < response->n_file; i++) {
@@ -83,6 +88,8 @@ static void messages_append(struct run *r, const response_t *response)
     }
 }
 
+/* Runs protoc-gen-c on the request, whose files it changes. The parameter is not passed on: it has options of this
+ * plugin. */
 static bool messages_run(struct run *r)
 {
     request_t request = *r->request;
@@ -140,6 +147,8 @@ static request_t *request_unpack(struct tc_slice bytes, struct tc_arena *arena)
 
 bool pgt_run(struct tc_slice bytes, struct tc_buf *out, char **why)
 {
+    /* Repeated fields, texts and custom options of a .proto may be of any size. The depth and the number
+     * of values have the defaults. */
     static const struct tc_scan_options limits = {
         .max_repeated = SIZE_MAX, .max_string_bytes = SIZE_MAX, .max_unknown_bytes = SIZE_MAX};
     struct tc_validation_errors errors = {0};

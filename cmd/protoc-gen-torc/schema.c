@@ -2,26 +2,30 @@
  *
  * protoc has checked all names, but the request need not come from protoc. So a name is checked before it becomes a
  * part of C code: names of files, packages, messages and enums here, of services and methods in emit.c. The names of
- * fields are left to protoc-gen-c.
+ * fields, oneofs and enum values are left to protoc-gen-c.
  *
  * Constructs that protobuf-c cannot generate (groups, extensions) are refused only in the files that are to be
- * generated, not in their imports. */
+ * generated, not in their imports. Two types of such a file that have one name in C are refused, too.
+ *
+ * A schema borrows the files from the request. Its entries and the full names of types live in its arena. */
 #include "schema.h"
 
 #include "base/table.h"
 #include "names.h"
 
 struct pgt_type {
-    UT_hash_handle hh;
+    UT_hash_handle hh; /* by `name` */
     const pgt_file *file;
     const char *name; /* "pkg.Name" */
 };
 
 struct pgt_known_file {
-    UT_hash_handle hh;
+    UT_hash_handle hh; /* by the file's name */
     pgt_file *file;
 };
 
+/* Adds a message or an enum. `scope` is the full name of the message around it, or else the package; "": none. `name`
+ * may be NULL, which is refused. Stores the full name, which the arena owns, in *full_name. */
 static bool type_add(struct pgt_schema *schema, const pgt_file *file, const char *scope, const char *name, char **why,
                      const char **full_name)
 {
@@ -124,7 +128,8 @@ const pgt_file *pgt_schema_home(const struct pgt_schema *schema, const char *typ
     return found ? found->file : NULL;
 }
 
-/* Appends full_name without a leading dot. The option c_package, if set, replaces the package at its front. */
+/* Appends full_name without a leading dot. The option c_package, if set, replaces the package at the front of the name.
+ * In a file without a package it comes in front of the name. */
 static void name_override(const pgt_file *file, const char *full_name, struct tc_buf *out)
 {
     const char *package = file->package ? file->package : "";
@@ -211,6 +216,7 @@ struct type_names {
     char **why;
 };
 
+/* Adds both names of a type to the sets. Returns false with the reason in *t->why if another type has one of them. */
 static bool type_name_check(struct type_names *t, const char *full_name)
 {
     struct tc_buf camel = {0}, lower = {0};
@@ -229,6 +235,8 @@ static bool type_name_check(struct type_names *t, const char *full_name)
     return !other;
 }
 
+/* Checks messages, enums and, by recursion, the types in each message. pgt_schema_init has checked that all have names.
+ */
 static bool types_check(struct type_names *t, const char *scope, pgt_message *const *messages, size_t n_messages,
                         Google__Protobuf__EnumDescriptorProto *const *enums, size_t n_enums)
 {

@@ -1,9 +1,12 @@
-/* torc backend: an echo server for trials and tests. The server and the echo service (echo.h) use the public API; the
- * options, base/ and the loop that signals wake are Torc's own.
+/* torc backend: an echo server for trials and tests. The server and the echo service (echo.h) use the public API. The
+ * rest of the file uses Torc's internals: the functions of cli.h, base/, and the loop that signals wake.
  *
- * One thread drives one runtime. Between two polls it sends the answers whose --delay is over. SIGINT and SIGTERM end
- * the loop; the server then stops, and calls in progress get DRAIN_MS to end. --count-log prints the counts after that,
- * when no connection can change them. */
+ * One thread drives one runtime. Between two polls the thread sends the answers whose --delay is over. SIGINT and
+ * SIGTERM end serve()'s first loop. Then the server stops: calls in progress get DRAIN_MS to end, and a second signal
+ * ends the process. --count-log prints the counts after that, when no connection can change them.
+ *
+ * cmd_backend owns struct args, run() the credentials and the counted certificates, run_with() the server, the echo and
+ * the runtime. */
 #include <getopt.h>
 #include <stdio.h>
 
@@ -62,11 +65,12 @@ static const struct option options[] = {
     {NULL, 0, NULL, 0},
 };
 
+/* The options. Texts are borrowed from argv. */
 struct args {
     TC_VEC(const char *) listen;
     struct echo_opts echo;
-    uint64_t max_streams, max_age_ms;
-    struct tc_buf cert, key, ca;
+    uint64_t max_streams, max_age_ms; /* 0: 100 streams, the server's default; no limit of age */
+    struct tc_buf cert, key, ca;      /* PEM; empty: not given */
     const char *ca_path, *cert_path, *key_path;
     bool count_log;
     int verbose;
@@ -74,14 +78,15 @@ struct args {
 
 /* A client certificate and the number of connections that presented it. */
 struct client {
-    char *serial; /* serial_append's text */
+    char *serial; /* serial_append's text, owned; "": there was no certificate, or it is malformed */
     uint64_t connections;
 };
 
 struct clients {
-    TC_VEC(struct client) seen;
+    TC_VEC(struct client) seen; /* in the order of their first connections */
 };
 
+/* Reads CODE[:PERCENT] of --fail. Returns 0, or CLI_USAGE with the error printed. */
 static int set_fail(struct args *a, const char *text)
 {
     struct tc_slice rest = tc_slice_str(text), code_text;
@@ -142,6 +147,7 @@ static int apply(struct args *a, int c)
     }
 }
 
+/* Returns 0 to go on, -1 if --help was printed, else an exit status with the error printed. */
 static int parse_args(struct args *a, int argc, char **argv)
 {
     int c, rc;
@@ -165,8 +171,8 @@ static int parse_args(struct args *a, int argc, char **argv)
     return 0;
 }
 
-/* Cuts one DER element off the front of `in` and stores its content in *value. Returns false, with `in` unchanged, if
- * the element has another tag or is malformed. */
+/* Cuts one DER element off the front of *in and stores its content, borrowed, in *value. Returns false, with both
+ * unchanged, if the element has another tag or is malformed. */
 static bool der_take(struct tc_slice *in, unsigned char tag, struct tc_slice *value)
 {
     const unsigned char *at = (const unsigned char *)in->data;
@@ -220,7 +226,8 @@ static void on_client(torc_tls_peer *peer, void *arg)
     torc_tls_peer_accept(peer);
 }
 
-/* Returns TLS credentials, or insecure ones without --tls-cert; NULL with an error if TLS rejects the files. */
+/* Returns TLS credentials, or insecure ones without --tls-cert; NULL with an error if TLS rejects the files. `clients`
+ * must outlive the credentials. */
 static torc_credentials *make_credentials(struct args *a, struct clients *clients, torc_error **error)
 {
     struct torc_server_tls_options o = {
@@ -273,8 +280,8 @@ static void turn(torc_runtime *rt, struct echo *echo)
     echo_run_due(echo);
 }
 
-/* Serves until a signal comes, then stops the server within DRAIN_MS. Returns 0, or an exit status if the server could
- * not listen or start. */
+/* Serves until a signal comes, then stops the server, whose calls get DRAIN_MS to end. Returns 0, or an exit status
+ * with the error printed if the server could not listen or start. */
 static int serve(torc_runtime *rt, torc_server *server, struct echo *echo, const struct args *a,
                  torc_credentials *credentials)
 {
@@ -312,7 +319,7 @@ static void print_counts(const struct args *a, const torc_server *server, const 
     tc_buf_fini(&b);
 }
 
-/* Frees `rt`. */
+/* Makes the server and the echo, and serves. Returns an exit status, with the error printed. Frees `rt`. */
 static int run_with(torc_runtime *rt, const struct args *a, torc_credentials *credentials, struct clients *clients)
 {
     const struct torc_server_options o = {

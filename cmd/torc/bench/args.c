@@ -1,7 +1,7 @@
 /* torc bench: reads the command line into struct bench_args.
  *
  * The options of the load and of its reports are read here. The options of requests and channels are those of torc call
- * (request/options.c, connect.c).
+ * (request/options.c, headers.c, connect.c). Texts stay in argv: struct bench_args borrows from it.
  *
  * bench_args_parse checks at its end that the options agree. What depends on the method's type waits for requests.c,
  * because reflection may give the type, and needs a connected channel: options about messages are checked, standard
@@ -117,7 +117,8 @@ static size_t report_kind(const char *text)
     return i;
 }
 
-/* Reads KIND=FILE,KIND=FILE. A comma is a part of the file's name unless KIND= follows. */
+/* Reads KIND=FILE,KIND=FILE. A comma is a part of the file's name unless KIND= follows. Ends each name with a NUL in
+ * `text`, from which a->report borrows. */
 static int set_report(struct bench_args *a, char *text)
 {
     while (text) {
@@ -138,6 +139,7 @@ static int set_report(struct bench_args *a, char *text)
     return 0;
 }
 
+/* Reads getopt's optarg as a duration above 0. */
 static int set_time(const char *option, uint64_t *out)
 {
     int rc = cli_duration_ns(NAME, option, optarg, out);
@@ -192,7 +194,8 @@ static int apply(struct bench_args *a, int c)
     }
 }
 
-/* Checks --stage against the other options of load. Without --stage, makes one stage of -c or --rps and --duration. */
+/* Checks --stage against the other options of load. Sets the default of -c; -n without --duration has no limit
+ * of time. Without --stage, makes one stage: its load is --rps or else -c, and its length is --duration. */
 static int settle_plan(struct bench_args *a)
 {
     if (a->has_stages && a->rps > 0)

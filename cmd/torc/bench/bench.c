@@ -1,12 +1,14 @@
 /* torc bench: load from one thread, which drives the runtime itself (bench.h).
  *
- * run() runs the warm-up, if there is one, and then the counted phase, each by run_phase(). A phase alternates between
- * starting the RPCs that are due and waiting for the loop. The counted phase ends with -n, with --duration, with the
- * last --stage, by a signal, or when an RPC cannot be started or a message cannot be made. In the last two cases run()
- * does not wait for the RPCs under way: `unfinished` has their number.
+ * prepare() connects the channels, finds the method's types and reads the requests. run() runs the warm-up, if there is
+ * one, and then the counted phase, each by run_phase(). A phase alternates between starting the RPCs that are due and
+ * waiting for the loop. The counted phase ends with -n, with --duration, with the last --stage, by a signal, or when an
+ * RPC cannot be started or a message cannot be made. In the last two cases run() does not wait for the RPCs under way:
+ * `unfinished` has their number.
  *
- * RPCs that began in the warm-up are in no figure, but for two: those that still run when the counted phase begins
- * count in most_in_flight, and those that run at the end count in `unfinished`. */
+ * RPCs that began in the warm-up are in no figure, but for three: those that still run when the counted phase begins
+ * count in most_in_flight, their work in that phase counts in cpu_seconds, and those that run at the end count in
+ * `unfinished`. */
 #include <poll.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -25,7 +27,7 @@
 #define CONNECT_MS 10000
 #define LINE_NS (TC_NS_PER_S / 2) /* between two states of the live line */
 
-/* Converts a time of the plan to a time of bench_now_ns. */
+/* Converts a time of the plan to a time of bench_now_ns; UINT64_MAX stays so. */
 static uint64_t clock_ns(const struct bench *b, uint64_t plan_ns)
 {
     return plan_ns > UINT64_MAX - b->begin_ns ? UINT64_MAX : b->begin_ns + plan_ns;
@@ -55,7 +57,8 @@ static void wait_until(struct bench *b, uint64_t until_ns)
     bench_streams_turn(b);
 }
 
-/* Shows the live line when it is time. Returns false after a signal, or if b->refused. */
+/* Sets b->interrupted after a signal, and shows the live line when it is time. Returns false if b->interrupted or
+ * b->refused is set. */
 static bool look(struct bench *b)
 {
     uint64_t now = bench_now_ns();
@@ -112,7 +115,8 @@ static void run_closed(struct bench *b)
     }
 }
 
-/* Starts the RPCs of one phase, at most `count`. RPCs may still be under way when it returns. */
+/* Starts the RPCs of one phase, at most `count`. RPCs may still be under way when it returns. b->plan borrows the plan.
+ */
 static void run_phase(struct bench *b, enum bench_phase phase, const struct bench_plan *plan, uint64_t count)
 {
     b->phase = phase;

@@ -34,6 +34,8 @@ struct bench_args {
     uint64_t stream_interval_ns; /* between two messages that an RPC sends; 0: none */
     uint64_t call_duration_ns;   /* of a stream; UINT64_MAX: no limit */
     uint64_t duration_ms;        /* without --stage; UINT64_MAX: until `count` RPCs were started */
+    /* warmup_ms 0: no warm-up. deadline_ms: of each RPC; bounds the wait for connections, too. payload: bytes of each
+     * request without -d, --data-hex and --data-file. channels: their number. */
     uint64_t warmup_ms, deadline_ms, payload, channels;
     double rps;                        /* 0: closed loop, or --stage */
     struct bench_plan plan;            /* the counted phase */
@@ -82,6 +84,7 @@ struct bench_counts {
     struct histogram latency_ns;
 };
 
+/* An entry of bench.backends, which owns both texts. */
 struct bench_backend {
     char *address;  /* "": none was reached */
     char *locality; /* NULL: not known */
@@ -97,13 +100,14 @@ struct bench_stage_counts {
 
 enum bench_phase { BENCH_WARMUP, BENCH_COUNTED, BENCH_OVER };
 
+/* An RPC under way, or in the free list. The members `stream` to `ended` are for methods with streams. */
 struct bench_call {
     struct bench *bench;
-    uint64_t i;        /* number in its phase, from 0 */
-    uint64_t begin_ns; /* in open loop: the intended start */
-    enum bench_phase phase;
-    uint32_t stage;
-    torc_stream *stream; /* of methods with streams */
+    uint64_t i;             /* number in its phase, from 0 */
+    uint64_t begin_ns;      /* in open loop: the intended start */
+    enum bench_phase phase; /* in which the RPC began */
+    uint32_t stage;         /* index of bench.stages, by begin_ns; 0 without --stage and in the warm-up */
+    torc_stream *stream;    /* owned until on_done */
     struct bench_timer timer;
     uint64_t over_ns;               /* the end of --call-duration; UINT64_MAX: none */
     uint64_t last_ns;               /* when the last message came; before the first, begin_ns */
@@ -113,19 +117,21 @@ struct bench_call {
     struct bench_call *next, *prev; /* in `streaming`; `next` also in the free list */
 };
 
+/* One run of the command. cmd_bench owns it; fini() of bench.c frees it with all that it holds. Times are those of
+ * bench_now_ns, unless a comment says otherwise. */
 struct bench {
     struct bench_args args;
     torc_runtime *runtime;
     torc_channel **channels;
     struct request_types types;
     struct bench_requests requests;
-    struct torc_call_options call_options;
-    torc_metadata *metadata; /* of all RPCs; NULL: none, or each has its own */
-    struct tc_rng rng;
-    bool streams;           /* the method has a stream of requests or responses */
-    bool takes_stream;      /* of requests */
-    bool gives_stream;      /* of responses */
-    uint64_t most_received; /* --call-count of a method that does not take a stream; UINT64_MAX: all */
+    struct torc_call_options call_options; /* of all RPCs, but for metadata that each RPC has of its own */
+    torc_metadata *metadata;               /* of all RPCs; NULL: none, or each has its own */
+    struct tc_rng rng;                     /* for placeholders */
+    bool streams;                          /* the method has a stream of requests or responses */
+    bool takes_stream;                     /* the method has a stream of requests */
+    bool gives_stream;                     /* the method has a stream of responses */
+    uint64_t most_received;                /* --call-count of a method that does not take a stream; UINT64_MAX: all */
 
     struct bench_call *free_calls;
     struct bench_call *streaming; /* RPCs under way that have a stream */
@@ -140,29 +146,34 @@ struct bench {
     uint64_t count;                 /* RPCs that the phase starts at most */
     uint64_t limit;                 /* closed loop: how many RPCs are to be under way; open loop: 0 */
     uint64_t limit_until_ns;        /* when the plan may change `limit` */
+    /* Numbers of RPCs. started: by the phase. in_flight: under way, also those of the warm-up. most_in_flight: the most
+     * in the phase. not_started: in open loop, due in the counted phase and not started. unfinished: under way at the
+     * end of run(). */
     uint64_t started, in_flight, most_in_flight, not_started, unfinished;
-    uint64_t sent, received;     /* messages of counted RPCs with streams */
-    struct histogram message_ns; /* latency of the received messages that are timed (streams.c) */
-    struct bench_counts counts;
+    uint64_t sent, received;           /* messages of counted RPCs with streams */
+    struct histogram message_ns;       /* latency of the received messages that are timed (streams.c) */
+    struct bench_counts counts;        /* of all counted RPCs */
     struct bench_stage_counts *stages; /* one for each stage of args.plan; NULL: no --stage was given */
     struct bench_backend *backends;    /* by address */
     char *texts[BENCH_CODES];          /* the first text that came with each status but OK; NULL: none came */
-    uint64_t start_unix_ms;            /* the begin of the counted phase */
-    double cpu_seconds;                /* of the process, from then to the end of run() */
-    bool shows;                        /* the live line */
+    uint64_t start_unix_ms;            /* the begin of the counted phase, in milliseconds since 1970 */
+    double cpu_seconds;                /* of the process, from the begin of the counted phase to the end of run() */
+    bool shows;                        /* the live line is shown */
     bool refused, interrupted;         /* an RPC could not be started, or a message not be made; a signal came */
     FILE *reports[BENCH_REPORTS];      /* NULL: none, or standard output */
 };
 
+/* Returns the time of the monotonic clock. Defined in calls.c. */
 uint64_t bench_now_ns(void);
 /* Closed loop: sets `limit` to the plan's number of RPCs at this time, and `limit_until_ns`. Defined in bench.c. */
 void bench_set_limit(struct bench *b, uint64_t now_ns);
 
 /* --- calls.c --- */
 
-/* Returns the backend of this address, which is created if there is none. */
+/* Returns the backend of this address, which is created if there is none. b->backends owns it. */
 struct bench_backend *bench_backend_of(struct bench *b, const char *address);
-/* Starts an RPC. If that fails, prints the error and sets b->refused. */
+/* Starts an RPC. Its latency counts from begin_ns, which also decides its stage. If the RPC cannot be started, prints
+ * the error and sets b->refused. */
 void bench_start_call(struct bench *b, uint64_t begin_ns);
 /* Returns true if the RPC counts: it began in the counted phase, and the phase is not BENCH_OVER yet. */
 bool bench_is_counted(const struct bench_call *c);
@@ -182,8 +193,8 @@ void bench_streams_turn(struct bench *b);
 
 /* --- localities.c --- */
 
-/* Adds the backends of the xDS resources that the client holds, with their localities. A backend that has a locality
- * keeps it. */
+/* Adds the backends of the xDS resources that the runtime's xDS clients hold, with their localities. A backend that has
+ * a locality keeps it. */
 void bench_find_localities(struct bench *b);
 
 /* --- report.c --- */

@@ -77,6 +77,7 @@ static void on_result(const torc_result *result, void *arg)
 
 /* --- RPCs --- */
 
+/* Returns 0; CLI_FAILED, with the error printed, if the request cannot be made; or an error of torc_unary_async. */
 static int start_unary(struct bench_call *c, torc_channel *channel)
 {
     struct bench *b = c->bench;

@@ -1,4 +1,5 @@
-/* Rows of 128 buckets: the first for the values below 128, and one for each power of two above. */
+/* Rows of 128 buckets: the first for the values below 128, and one for each range from a power of two to the next,
+ * 128 to 255 first and 2^40 to 2^41 - 1 last. */
 #include "histogram.h"
 
 #include <math.h>
@@ -52,8 +53,8 @@ void histogram_merge(struct histogram *h, const struct histogram *from)
             row(h, i)[k] += from->rows[i][k];
 }
 
-/* Finds the first bucket by whose end there are `rank` values, at least one. Returns the end of the bucket, or the
- * maximum if that is less, and in *seen how many values there are by then. */
+/* Adds up the buckets from the lowest on, until they have `rank` values and at least one. Returns the largest value of
+ * the last bucket added, or the histogram's maximum if that is less. Stores the sum in *seen. */
 static uint64_t value_of(const struct histogram *h, uint64_t rank, uint64_t *seen)
 {
     *seen = 0;
@@ -66,8 +67,8 @@ static uint64_t value_of(const struct histogram *h, uint64_t rank, uint64_t *see
     return h->max;
 }
 
-/* Returns the rank of a quantile, counted from 1; 0 for q = 0. Rounds up, but a relative error of 10^-12 in q does not
- * reach the next rank. */
+/* Returns the rank of a quantile, counted from 1; 0 for q = 0. Rounds up, but not for a fraction that may be a rounding
+ * error of q, up to 10^-12 of the rank. */
 static uint64_t rank_of(const struct histogram *h, double q)
 {
     return (uint64_t)ceil(q * (double)h->count * (1 - 1e-12));

@@ -7,13 +7,14 @@
 
 enum { HISTOGRAM_ROWS = 35, HISTOGRAM_ROW = 128 };
 
-/* A zero-initialised histogram is empty. The first row has a bucket for each value below 128; each power of two above
- * has a row. A row is allocated when its first value comes, so that thousands of histograms stay small. */
+/* A zero-initialised histogram is empty. The first row has a bucket for each value below 128. Each further row has the
+ * values from a power of two to the next. A row is allocated when its first value comes, so that thousands of
+ * histograms stay small. */
 struct histogram {
     uint64_t count;
     uint64_t max;
-    double sum, squares; /* of the values and of their squares */
-    uint64_t *rows[HISTOGRAM_ROWS];
+    double sum, squares;            /* of the values and of their squares */
+    uint64_t *rows[HISTOGRAM_ROWS]; /* each the counts of HISTOGRAM_ROW buckets, owned; NULL: all are 0 */
 };
 
 void histogram_add(struct histogram *h, uint64_t value);

@@ -2,7 +2,9 @@
  *
  * The page has no script and fetches nothing; its Content-Security-Policy makes the browser enforce that. Its colours
  * follow the reader's choice of light or dark. Foreign texts (targets, methods, addresses, localities, status messages)
- * pass cli_xml_text, because anybody may have written them. */
+ * pass cli_xml_text, because anybody may have written them.
+ *
+ * bench_append_html appends the sections one after another. The functions read the figures and keep nothing. */
 #include <math.h>
 #include <time.h>
 
@@ -11,6 +13,7 @@
 #include "bench/report.h"
 #include "cli.h"
 
+/* The curve: sizes in SVG units, its segments (POINTS), and the bands between lines of the grid (GRID). */
 enum { WIDTH = 720, HEIGHT = 220, MARGINS = 120, POINTS = 120, GRID = 4 };
 
 static const char style[] =
@@ -137,6 +140,7 @@ static void append_statuses(const struct bench *b, struct tc_buf *out)
     tc_buf_append_str(out, "</table></div>\n");
 }
 
+/* Appends the table of a scope with its title, or nothing if the scope has no rows. */
 static void append_rows(const struct bench *b, const struct bench_rows *rows, enum bench_scope scope, const char *title,
                         struct tc_buf *out)
 {

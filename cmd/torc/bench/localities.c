@@ -12,8 +12,8 @@ typedef Envoy__Service__Status__V3__ClientConfig__GenericXdsConfig generic_confi
 
 /* A collection of endpoints, in a table by canonical name. */
 struct collection {
-    UT_hash_handle hh;
-    struct tc_xds_resource *resource;
+    UT_hash_handle hh;                /* borrows the name from the ClientConfig */
+    struct tc_xds_resource *resource; /* a reference */
 };
 
 /* Returns the collection of this name, or NULL. The table has canonical names, so the name is parsed first. */
@@ -30,6 +30,7 @@ static const struct collection *find(const struct collection *collections, struc
     return c;
 }
 
+/* Adds the endpoints of a locality as backends: those that stand in it, or those of the collection that it names. */
 static void take_locality(struct bench *b, const struct tc_eds_locality *l, const struct collection *collections)
 {
     struct tc_buf text = {0};
@@ -68,6 +69,7 @@ static struct tc_xds_resource *decode(const generic_config *g, const struct tc_x
     return r;
 }
 
+/* Adds the backends of a client's resources. Collections are read first, because localities name them. */
 static void take_client(struct bench *b, const client_config *client)
 {
     struct collection *collections = NULL, *c, *next;
@@ -101,7 +103,7 @@ void bench_find_localities(struct bench *b)
     void *bytes;
     size_t size;
     if (torc_csds_dump(b->runtime, false, &bytes, &size) != 0)
-        return; /* backends then have no locality */
+        return; /* no locality is added */
     Envoy__Service__Status__V3__ClientStatusResponse *all =
         envoy__service__status__v3__client_status_response__unpack(NULL, size, bytes);
     for (size_t i = 0; all && i < all->n_config; i++)

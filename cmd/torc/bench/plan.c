@@ -5,7 +5,10 @@
  * length); for a constant rate that is n / rate. bench_plan_calls counts by bench_plan_due_ns, so that the RPCs that
  * were started and those that were not add up.
  *
- * Closed loop. A line from 1 to 4 RPCs at a time has four steps of equal length. */
+ * Closed loop. A line from 1 to 4 RPCs at a time has four steps of equal length.
+ *
+ * A stage begins where the stage before it ends, so that stages are found by binary search. No stage is empty. The plan
+ * owns its stages. */
 #include "bench/plan.h"
 
 #include <math.h>
@@ -136,7 +139,7 @@ uint64_t bench_plan_concurrency(const struct bench_plan *p, uint64_t t_ns, uint6
 
 /* --- the command line --- */
 
-/* Reads one load of a stage, by p->closed. */
+/* Reads one load of `stage`: RPCs at a time if p->closed, else RPCs a second. */
 static int read_load(struct bench_plan *p, const char *command, const char *stage, struct tc_slice text, double *out)
 {
     uint64_t n;
@@ -151,7 +154,7 @@ static int read_load(struct bench_plan *p, const char *command, const char *stag
                                : "a rate in RPCs a second: 0, or 0.001 to 1000000");
 }
 
-/* Reads "T" or "NxT". */
+/* Reads "T" or "NxT": stores N (1 for "T") and the length of one step. */
 static int read_length(const char *command, const char *stage, const char *text, uint64_t *steps, uint64_t *length_ns)
 {
     size_t digits = strspn(text, "0123456789");

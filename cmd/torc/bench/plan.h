@@ -21,13 +21,13 @@ struct bench_stage {
 /* Zero-initialised: no stages. bench_plan_calls, bench_plan_concurrency and bench_plan_stage need one. */
 struct bench_plan {
     TC_VEC(struct bench_stage) stages;
-    bool closed;
+    bool closed; /* loads are RPCs at a time */
 };
 
 /* Adds a stage behind the last one. A stage that is too long ends at UINT64_MAX. */
 void bench_plan_add(struct bench_plan *p, double from, double to, uint64_t length_ns);
-/* Reads the value of --stage and adds its stages: STAGE[,STAGE], each [c=]LOAD[..LOAD]/[Nx]T. Sets `closed`. Returns 0
- * or CLI_USAGE with the error printed. */
+/* Reads the value of --stage and adds its stages: STAGE[,STAGE], each [c=]LOAD[..LOAD]/[Nx]T. Sets `closed`. Returns 0,
+ * or CLI_USAGE with the error printed; stages before the faulty one stay added. */
 int bench_plan_read(struct bench_plan *p, const char *command, const char *text);
 /* Returns when RPC n, counted from 0, is to begin; UINT64_MAX: never. Open loop alone. */
 uint64_t bench_plan_due_ns(const struct bench_plan *p, uint64_t n);
@@ -39,7 +39,7 @@ uint64_t bench_plan_concurrency(const struct bench_plan *p, uint64_t t_ns, uint6
 /* Returns the index of the stage at this time; behind the end of the plan, that of the last stage. */
 size_t bench_plan_stage(const struct bench_plan *p, uint64_t t_ns);
 uint64_t bench_plan_end_ns(const struct bench_plan *p);
-/* Appends stage i as --stage takes it. */
+/* Appends stage i in the form of --stage. */
 void bench_plan_append_text(const struct bench_plan *p, size_t i, struct tc_buf *out);
 /* Returns true if some stage has a load. */
 bool bench_plan_any(const struct bench_plan *p);

@@ -1,8 +1,8 @@
 /* torc bench: prints the figures, as text or JSON, and writes the reports and the live line.
  *
- * Every form but hdr is made of the rows of rows.c. The JSON form is a contract (torc(1)): members may be added, not
+ * Every form but hdr shows the rows of rows.c. The JSON form is a contract (torc(1)): members may be added, not
  * renamed. The files of --report are opened before the load begins, so that a path that cannot be written is an error
- * at once, and written after the load. */
+ * at once. They are written after the load, and fini() of bench.c closes them. */
 #include "bench/report.h"
 
 #include <errno.h>
@@ -130,6 +130,7 @@ static void append_time(struct tc_buf *out, uint64_t ns)
     tc_buf_fini(&time);
 }
 
+/* Appends the table of a scope, or nothing if the scope has no rows. */
 static void append_table(const struct bench *b, const struct bench_rows *all, enum bench_scope scope,
                          struct tc_buf *out)
 {

@@ -1,4 +1,4 @@
-/* The figures of a load as rows, and the forms of --report that are made of the rows. Nothing here measures. */
+/* The figures of a load as rows, and the forms of --report that show the rows. Nothing here measures. */
 #ifndef TORC_BENCH_REPORT_H
 #define TORC_BENCH_REPORT_H
 
@@ -15,6 +15,7 @@ extern const struct bench_quantile {
 /* The kinds of rows, in the order of bench_rows.list. */
 enum bench_scope { BENCH_ALL, BENCH_STAGE, BENCH_BACKEND, BENCH_LOCALITY, BENCH_SCOPES };
 
+/* Texts and counts are borrowed, from the bench or from bench_rows. */
 struct bench_row {
     const char *name;     /* of a stage its load as --stage takes it; "": all RPCs, or those that reached no backend */
     const char *locality; /* of a backend; NULL: not known */

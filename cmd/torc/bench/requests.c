@@ -2,7 +2,10 @@
  *
  * The bytes of a request without placeholders are made once, before the load starts. For a request with placeholders
  * each message is made when it is sent: the text is filled in and, with types, converted from JSON. That counts in the
- * CPU time of RPCs. Options about messages are checked here, where the method's type is known. */
+ * CPU time of RPCs. Options about messages are checked here, where the method's type is known.
+ *
+ * b->requests owns a copy of each text, the bytes, and the buffers for messages that are made. bench_requests_fini
+ * frees them. */
 #include "base/clock.h"
 #include "base/mem.h"
 #include "bench/bench.h"

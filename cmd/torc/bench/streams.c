@@ -1,15 +1,19 @@
 /* torc bench: RPCs with streams of messages.
  *
- * With --stream-interval, message n of an RPC is due n intervals after the RPC was to begin, however late earlier
- * messages went. As in open loop, late messages catch up, and the latency of response n counts from when request n was
- * due. An RPC has one timer, for its next message or the end of --call-duration. on_writable says when flow control
- * takes messages again. */
+ * With --stream-interval, message n of an RPC, counted from 0, is due n intervals after the RPC was to begin, however
+ * late earlier messages went. As in open loop, late messages catch up, and the latency of response n counts from when
+ * request n was due. An RPC has one timer, for its next message or the end of --call-duration. on_writable says when
+ * flow control takes messages again.
+ *
+ * From bench_start_stream to on_done an RPC is in b->streaming, owns its stream, and has its timer set if it waits for
+ * a time. It sends until `half_closed`. Once it is `ended`, it drops the messages that still come. */
 #include "base/mem.h"
 #include "bench/bench.h"
 
 enum { WANTED_MESSAGES = 64 }; /* responses of an RPC that are asked for ahead */
 
-/* Returns when message n of the RPC is to be sent; UINT64_MAX: never. */
+/* Returns when message n of the RPC is to be sent; UINT64_MAX: never. Without --stream-interval, that is when the RPC
+ * was to begin. */
 static uint64_t due_ns(const struct bench_call *c, uint64_t n)
 {
     uint64_t due;
@@ -149,7 +153,8 @@ int bench_start_stream(struct bench_call *c, torc_channel *channel)
         c->next->prev = c;
     b->streaming = c;
     c->last_ns = c->begin_ns;
-    /* With --stream-interval the time counts from the intended start, so that a late RPC sends as many messages. */
+    /* With --stream-interval the time counts from the intended start, so that an RPC that starts late sends as many
+     * messages as one that starts on time. */
     uint64_t from = b->args.stream_interval_ns ? c->begin_ns : bench_now_ns();
     c->over_ns = b->args.call_duration_ns > UINT64_MAX - from ? UINT64_MAX : from + b->args.call_duration_ns;
     torc_stream_want(c->stream, (uint32_t)TC_MIN(b->most_received, (uint64_t)WANTED_MESSAGES));
