@@ -1,9 +1,9 @@
 /* An echo on the server of the public API. on_call makes a struct echo_call, whose kind follows from the method. The
- * event `release` frees it.
+ * event `release` frees the struct. While a server runs, only the loop's thread uses the echo, except in echo_requests.
  *
- * A call asks for its next message after torc_server_call_send took the answer to the last one. It takes 64 KiB of
- * answers, or one larger answer (torc_server_options.send_buffer_bytes): a client that sends and never reads is then
- * not read either.
+ * A call asks for its next message after torc_server_call_send took the answer to the last one. A call whose client
+ * reads nothing takes 64 KiB of answers, or one larger answer (torc_server_options.send_buffer_bytes): a client that
+ * sends and never reads is then not read either.
  *
  * A call whose answer waits for the delay is in echo->due, the oldest first: all wait equally long. No limit of the
  * server covers requests that wait there, so max_held bounds those of all calls together. */
@@ -35,18 +35,18 @@ struct echo {
     atomic_ullong requests;
     atomic_size_t held; /* bytes of requests that wait to be answered, or are repeated */
     struct tc_rng rng;
-    struct tc_link due;
+    struct tc_link due; /* calls whose answer waits for the delay, by their `due` */
     struct echo_method methods[KINDS];
 };
 
 struct echo_call {
-    struct tc_link due;
+    struct tc_link due; /* in echo->due */
     struct echo *echo;
-    torc_server_call *call;
+    torc_server_call *call; /* not to be used once call_finish was called */
     enum kind kind;
     torc_message *message; /* waits to be answered, or is repeated; a reference */
-    int64_t due_ms;
-    bool introduced; /* the headers, with x-backend, are sent */
+    int64_t due_ms;        /* when the answer is due, by torc_time_ms */
+    bool introduced;       /* the headers, with x-backend, are sent */
 };
 
 static void call_drop_message(struct echo_call *c)
@@ -79,7 +79,8 @@ static void call_finish(struct echo_call *c, int code, const char *text)
     torc_metadata_free(trailers);
 }
 
-/* Ends the call with the status whose number the request holds. */
+/* Ends the call with the status whose number is the text of c->message; INVALID_ARGUMENT if the text is not such a
+ * number. */
 static void call_fail(struct echo_call *c)
 {
     uint64_t code;
@@ -100,7 +101,7 @@ static void field_append(struct tc_buf *out, const char *name, const void *value
     tc_buf_append_char(out, '\n');
 }
 
-/* Appends the answer of a COUNT or a HEADERS call. */
+/* Appends the answer of a COUNT or a HEADERS call; nothing for a call of another kind. */
 static void answer_append(struct tc_buf *out, const struct echo_call *c)
 {
     const char *name, *texts[] = {torc_server_call_method(c->call), torc_server_call_authority(c->call)};
@@ -117,8 +118,8 @@ static void answer_append(struct tc_buf *out, const struct echo_call *c)
     }
 }
 
-/* Sends the answer; of a REPEAT call, until the call takes no more. If an answer is not taken, on_writable calls this
- * again. */
+/* Sends the answer to c->message; for a REPEAT call, again and again, until one is not taken. When an answer was not
+ * taken, on_writable calls this function again. */
 static void call_answer(struct echo_call *c)
 {
     struct tc_buf text = {0};

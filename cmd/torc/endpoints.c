@@ -78,6 +78,7 @@ static struct tc_xds_resource *read_resource(const struct cluster_reader *r, con
     return resource;
 }
 
+/* Stores a reference to the endpoints of the priority in *out; nothing after a failure. */
 static int take_endpoints(const struct cluster_reader *r, const struct tc_eds *eds, uint64_t priority,
                           struct tc_endpoints **out)
 {
@@ -96,6 +97,7 @@ static int take_endpoints(const struct cluster_reader *r, const struct tc_eds *e
     return rc;
 }
 
+/* Stores a reference to the config and to the endpoints. After a failure *config may be set all the same. */
 static int take_cluster(const struct cluster_reader *r, const struct tc_cluster *cluster, uint64_t priority,
                         struct tc_lb_config **config, struct tc_endpoints **endpoints)
 {

@@ -22,7 +22,8 @@ bool headers_option(struct headers_args *a, int code, const char *value)
     return true;
 }
 
-/* Appends the text, each ${NAME} replaced by the value of that variable. A variable that is not set is an error. */
+/* Appends the text, each ${NAME} replaced by the value of that variable of the environment. If a variable is not set,
+ * prints the error and returns CLI_USAGE; else returns 0. */
 static int expand(const char *command, const char *text, struct tc_buf *out)
 {
     const char *at, *end;
@@ -40,7 +41,8 @@ static int expand(const char *command, const char *text, struct tc_buf *out)
     return 0;
 }
 
-/* Adds "name: value" to a list. `all`: as for placeholders_parse. */
+/* Adds "name: value" to a list. `all`: as for placeholders_parse. Returns 0, or CLI_USAGE with the error printed; the
+ * list may have an unfinished header then. */
 static int add(const char *command, struct header_list *list, const char *option, const char *text, bool all)
 {
     struct tc_slice s = tc_slice_str(text);

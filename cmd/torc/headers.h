@@ -9,7 +9,7 @@
 #include "request/placeholders.h"
 
 struct header {
-    char *name;
+    char *name;                /* in lower case */
     struct tc_buf value;       /* trimmed; of a -bin name, decoded from base64 */
     struct placeholders parts; /* borrow from `value`; empty for a -bin name */
 };
@@ -19,14 +19,16 @@ struct header_list {
     bool differ; /* a value has a placeholder: each call needs its own metadata */
 };
 
+/* An option as it was given. */
 struct header_text {
-    int code;
-    const char *text;
+    int code;         /* 'H', HEADERS_RPC or HEADERS_REFLECT */
+    const char *text; /* the option's value, borrowed */
 };
 
+/* Begins as zero, except for all_placeholders. */
 struct headers_args {
     TC_VEC(struct header_text) given;
-    bool expand;
+    bool expand;                     /* --expand-headers */
     bool all_placeholders;           /* set by the subcommand: not only {i} is a placeholder (placeholders_parse) */
     struct header_list rpc, reflect; /* filled by headers_finish */
 };
@@ -53,8 +55,8 @@ enum { HEADERS_RPC = 640, HEADERS_REFLECT, HEADERS_EXPAND, HEADERS_END };
 bool headers_option(struct headers_args *a, int code, const char *value);
 /* Fills the lists from the options; -H adds to both. Returns 0, or CLI_USAGE with the error printed. */
 int headers_finish(const char *command, struct headers_args *a);
-/* Returns the metadata of call `i`, for torc_metadata_free; NULL for an empty list. `rng` may be NULL unless
- * all_placeholders is set. */
+/* Returns the metadata of call `i`, for torc_metadata_free; NULL for an empty list. `rng` may be NULL if the list was
+ * filled without all_placeholders. */
 torc_metadata *headers_make(const struct header_list *list, uint64_t i, struct tc_rng *rng);
 void headers_args_fini(struct headers_args *a);
 

@@ -2,8 +2,12 @@
  *
  * The steps (keys, a stopped backend, an added one, a route split, an explained and a failed RPC, counts) use
  * xds:///shop.demo. Each claim is checked before it is printed. The owners of keys are compared with a ring that
- * ring_owner computes without the channel. At the end, the RPCs that each backend answered are compared with its own
- * count. world.h has the servers. The exit status is 0 only if every claim held. */
+ * ring_owner computes without the channel. At the end, the number of RPCs that each backend answered, as the client
+ * saw it, is compared with the backend's own count. The exit status is 0 only if every claim held.
+ *
+ * The servers (world.h) run on a thread of their own. The channel's runtime has no thread: the main thread, which runs
+ * everything in this file, drives it while waiting for an RPC. cmd_demo frees what setup made, also after a failure.
+ * Functions with `why` return false with a text in *why (tc_free) after a failure. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +50,7 @@ struct demo {
     struct tc_buf figures; /* for -o json: members of an object */
 };
 
+/* Prints a text for people; nothing with -o json. */
 static void say(struct demo *d, const char *fmt, ...) TC_PRINTF(2, 3);
 static void say(struct demo *d, const char *fmt, ...)
 {
@@ -58,6 +63,8 @@ static void say(struct demo *d, const char *fmt, ...)
     cli_flush();
 }
 
+/* Counts a claim, and prints it. With -o json, prints only a claim that did not hold, on standard error. Returns
+ * `held`. */
 static bool claim(struct demo *d, bool held, const char *fmt, ...) TC_PRINTF(3, 4);
 static bool claim(struct demo *d, bool held, const char *fmt, ...)
 {
@@ -85,8 +92,9 @@ static int backend_of(const struct demo *d, const char *peer)
     return -1;
 }
 
-/* Makes one RPC. Returns the backend that answered, or -1 if the RPC failed. `user`, the header that is hashed, may be
- * NULL. `result` may be NULL; then a failure is printed. Otherwise the caller frees *result. */
+/* Makes one RPC. Returns the index of the backend that answered, or -1 if the RPC failed. `user`: the value of the
+ * header that is hashed; NULL: no header. `result` may be NULL; then a failure is printed. Otherwise the caller frees
+ * *result (torc_result_free). */
 static int call(struct demo *d, const char *method, const char *user, bool explain, torc_result **result)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = WAIT_NS / TC_NS_PER_MS,
@@ -116,8 +124,8 @@ static int call_key(struct demo *d, int key)
     return call(d, "shop.Orders/Get", user, false, NULL);
 }
 
-/* Returns which of the first n backends owns a key, from a ring that is computed here. Passes over the entries of
- * backend `skip`, as if it were unreachable; -1: of none. */
+/* Returns the index of the backend, of the first n, that owns a key on a ring that is computed here. Passes over the
+ * entries of backend `skip`, as if this backend were unreachable; -1: passes over none. */
 static int ring_owner(const struct demo *d, int n, int key, int skip)
 {
     struct tc_ring_item items[WORLD_BACKENDS];
@@ -134,6 +142,7 @@ static int ring_owner(const struct demo *d, int n, int key, int skip)
     return owner;
 }
 
+/* Sets the endpoints of the cluster orders: the first n backends. */
 static bool put_endpoints(struct demo *d, int n, char **why)
 {
     struct tc_buf b = {0};
@@ -183,7 +192,7 @@ static const char mesh[] =
     "  eds_cluster_config: {eds_config: {ads: {}}}\n"
     "  lb_policy: RING_HASH\n";
 
-/* Adds a cluster with one backend. */
+/* Adds a cluster of this name, and its one endpoint: the backend with this index. */
 static bool put_single(struct demo *d, const char *name, int backend, char **why)
 {
     struct tc_buf b = {0};
@@ -299,8 +308,8 @@ static void show_growth(struct demo *d)
         d->owner[key] = who;
     }
     claim(d, off_ring == 0, "each key is where the ring of five, computed apart from the channel, puts it");
-    /* Each old backend has fewer entries on the larger ring (A42 keeps the size of the ring, not the entries of an
-     * endpoint), so some keys also move among old backends. */
+    /* On the ring of five each old backend has fewer entries than on the ring of four: by A42 both rings have about
+     * 1024 entries, which the endpoints share. So some keys also move among old backends. */
     claim(d, moved > 0 && moved + elsewhere < KEYS / 2,
           "%d of %d keys moved to b5 (a fifth is %d), %d among the others", moved, KEYS, KEYS / 5, elsewhere);
     tc_buf_printf(&d->figures, ",\"added\":\"b5\",\"moved_to_new\":%d,\"moved_elsewhere\":%d", moved, elsewhere);

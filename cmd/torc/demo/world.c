@@ -2,7 +2,10 @@
  *
  * Only that thread uses the control plane: do_job runs a function there and waits until it has returned. The backends
  * are servers of the public API (torc/server.h), which any thread may stop and start. A backend that is started again
- * has the same address, and keeps its counts. */
+ * has the same address, and keeps its counts.
+ *
+ * The end has an order (world_free): the servers, then the runtime, then the echoes. The last turns of the runtime may
+ * still release calls, which use their echo. */
 #include "world.h"
 
 #include <stdio.h>
@@ -30,6 +33,7 @@ struct world {
     struct backend backends[WORLD_BACKENDS];
 };
 
+/* Frees an error, and returns its text, for tc_free. */
 static char *error_take(torc_error *error)
 {
     char *why = tc_strdup(torc_error_text(error));
@@ -37,6 +41,8 @@ static char *error_take(torc_error *error)
     return why;
 }
 
+/* Starts a server for a backend, on the backend's last address if there is one; else the system chooses the port. On
+ * failure returns false with a text in *why. A server that was made stays in b->server then, for world_free. */
 static bool backend_start(struct world *w, struct backend *b, char **why)
 {
     const struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = w->runtime};
@@ -56,13 +62,13 @@ static bool backend_start(struct world *w, struct backend *b, char **why)
     return false;
 }
 
-/* A function for the runtime's thread, with its arguments and results. */
+/* A function for the runtime's thread, with its arguments (`world`, `yaml`) and results (`ok`, `why`). */
 struct job {
     struct world *world;
     void (*fn)(struct job *job);
     const char *yaml;
     bool ok;
-    char *why;
+    char *why; /* NULL: no failure; the caller of do_job takes it over */
 };
 
 static void run_job(void *arg)

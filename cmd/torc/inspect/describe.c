@@ -42,6 +42,7 @@ static char *template_of(const torc_schema *types, const char *symbol)
     return message ? torc_schema_template(message) : NULL;
 }
 
+/* Prints what a symbol of the schema stands for, or its template. `first`: text has no empty line before it. */
 static int show(struct inspect *a, const char *symbol, bool first)
 {
     struct tc_buf b = {0};
@@ -93,8 +94,8 @@ static int show_services(struct inspect *a)
     return rc;
 }
 
-/* Returns the symbol as descriptors spell it, for tc_free: shop.Orders.Get for "/shop.Orders/Get". The name of a file
- * keeps its slashes. */
+/* Returns the symbol as descriptors spell it, for tc_free: shop.Orders.Get for "/shop.Orders/Get". A dot or a slash in
+ * front is left out. The name of a file (.proto) keeps its other slashes. */
 static char *spelled(const char *symbol)
 {
     const char *name = symbol[0] == '.' || symbol[0] == '/' ? symbol + 1 : symbol;
@@ -105,8 +106,8 @@ static char *spelled(const char *symbol)
     return copy;
 }
 
-/* Makes sure that the schema has what `symbol` names. Looks for a file first if the name ends in .proto; any other name
- * is looked for among files only if no server is asked. */
+/* Makes sure that the schema has what `symbol` names. A name that ends in .proto is looked for as a file first. Any
+ * other name counts as a file's only if no server is asked. */
 static int need(struct inspect *a, const char *symbol)
 {
     struct tc_slice given = tc_slice_str(symbol);

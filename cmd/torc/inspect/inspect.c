@@ -33,7 +33,7 @@ static int apply(struct inspect *a, int c, int *verbose)
     }
 }
 
-/* Takes [TARGET] [SYMBOL]. */
+/* Takes [TARGET] [SYMBOL], the arguments from getopt's optind on, and calls connect_settle. */
 static int positionals(struct inspect *a, int argc, char **argv)
 {
     bool server = a->from.reflect || !schema_args_offline(&a->from);
@@ -49,6 +49,8 @@ static int positionals(struct inspect *a, int argc, char **argv)
     return connect_settle(a->name, &a->connect);
 }
 
+/* Makes the runtime and the channel, which the schema's questions use from then on. After a failure inspect_close frees
+ * what was made. */
 static int open_channel(struct inspect *a)
 {
     struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};

@@ -12,13 +12,13 @@ struct inspect {
     struct connect_args connect;
     struct headers_args headers;
     struct schema_args from;
-    uint64_t deadline_ms; /* for all questions to the server; 0: none */
+    uint64_t deadline_ms; /* for all questions to the server; 0: no limit */
     bool wait_for_ready, json, template;
-    const char *symbol; /* or service; NULL: not given */
+    const char *symbol; /* or service; borrowed from argv; NULL: not given */
 
     torc_runtime *runtime;   /* NULL: no server is asked */
-    torc_channel **channels; /* one */
-    torc_metadata *metadata;
+    torc_channel **channels; /* an array of one; NULL: no server is asked */
+    torc_metadata *metadata; /* of reflection's RPCs; NULL: none */
     struct schema schema;
 };
 
@@ -45,7 +45,8 @@ enum { INSPECT_DEADLINE = 256, INSPECT_WAIT, INSPECT_TEMPLATE };
  * there is one. Returns -1 if --help was printed. Whatever is returned, call inspect_close. */
 int inspect_open(struct inspect *a, const char *name, int argc, char **argv, const struct option *options,
                  const char *help);
-/* schema_need that prints also why a symbol is not there. */
+/* Does schema_need, but prints the error for SCHEMA_ABSENT and SCHEMA_NO_REFLECTION too, and returns CLI_FAILED for
+ * both. */
 int inspect_need(struct inspect *a, const char *symbol);
 /* inspect_need for a symbol that may be a method, a field or an enum's value. Some servers' reflection does not find
  * these. If the symbol is not found, looks for the service or type before its last dot, and returns 0 if that is
@@ -53,6 +54,7 @@ int inspect_need(struct inspect *a, const char *symbol);
 int inspect_need_member(struct inspect *a, const char *symbol);
 /* If `rc` is 0, does schema_write and returns its result; else returns `rc`. */
 int inspect_end(struct inspect *a, int rc);
+/* Frees all that *a holds, but not *a. */
 void inspect_close(struct inspect *a);
 
 /* Prints a text and a line end, and frees the text. */

@@ -42,7 +42,7 @@ static int list_services(struct inspect *a)
     }
     fwrite(b.data ? b.data : "", 1, b.len, stdout);
     tc_buf_fini(&b);
-    /* inspect_end writes the files that the schema has: it needs those of all services. */
+    /* inspect_end writes the files that the schema has. So the schema must get the files of all services. */
     for (size_t i = 0; i < names.list.len && rc == 0 && (a->from.protoset_out || a->from.proto_out_dir); i++)
         rc = inspect_need(a, names.list.data[i]);
     schema_names_free(&names);

@@ -1,5 +1,9 @@
 /* Placeholders in braces.
  *
+ * placeholders_parse divides a text once into parts, each a placeholder or the text between two of them.
+ * placeholders_append goes over the parts for each RPC. Parts of text point into the text that was parsed, whose owner
+ * keeps it. Nothing here is shared: one thread at a time uses a struct placeholders and a generator.
+ *
  * JSON is full of braces. A placeholder looks different: a brace, letters, and then a colon or the closing brace. JSON
  * never has that outside its strings. With `all`, text that looks like a placeholder must be one.
  *
@@ -22,7 +26,7 @@ static void add(struct placeholders *p, struct placeholder part)
     p->any |= part.kind != PLACEHOLDER_TEXT;
 }
 
-/* Reads the "A:B" of "int:A:B". */
+/* Reads the "A:B" of "int:A:B". Returns false if it is not a range. */
 static bool read_range(struct tc_slice s, struct placeholder *out)
 {
     ptrdiff_t colon = tc_slice_find(s, tc_slice_str(":"));
@@ -35,7 +39,7 @@ static bool read_range(struct tc_slice s, struct placeholder *out)
     return true;
 }
 
-/* Reads the text between the braces. Returns false if it is not a placeholder. */
+/* Reads the text between the braces into *out, which is zero before. Returns false if the text is not a placeholder. */
 static bool read_placeholder(struct tc_slice s, struct placeholder *out)
 {
     uint64_t n;
@@ -51,8 +55,8 @@ static bool read_placeholder(struct tc_slice s, struct placeholder *out)
     return out->kind != PLACEHOLDER_TEXT;
 }
 
-/* Returns the length, with the braces, of what looks like a placeholder at the beginning of `s`; 0 if nothing does;
- * SIZE_MAX if the closing brace is missing. */
+/* `s` begins with a brace. Returns the length, with the braces, of what looks like a placeholder there; 0 if nothing
+ * does; SIZE_MAX if the closing brace is missing. `all` false: only {i} looks like a placeholder. */
 static size_t looks_like(struct tc_slice s, bool all)
 {
     size_t n = 1;

@@ -1,4 +1,5 @@
-/* Texts with placeholders that are filled in for each RPC: {i}, and in torc bench also {uuid}, {int:A:B}, {str:N}. */
+/* Texts with placeholders that are filled in for each RPC: {i}, and in torc bench also {uuid}, {int:A:B}, {str:N}. torc
+ * bootstrap fills in a {uuid} once, for the node id. */
 #ifndef TORC_PLACEHOLDERS_H
 #define TORC_PLACEHOLDERS_H
 
@@ -26,13 +27,13 @@ struct placeholders {
     bool any; /* the text has a placeholder */
 };
 
-/* Appends the parts of a text to *out. The text is borrowed until placeholders_fini, which frees *out also after a
- * failure. `all` false: only {i} is a placeholder, and nothing is an error. `all` true: all four are; text that looks
- * like another one, and a template of ghz, is an error. Returns 0, or CLI_USAGE with an error that names `option`
- * printed. */
+/* Appends the parts of a text to *out. The caller zeroes *out before, and calls placeholders_fini also after a failure.
+ * The text is borrowed until then. `all` false: only {i} is a placeholder, and nothing is an error. `all` true: all
+ * four are placeholders; text that only looks like a placeholder, and a template of ghz, are errors. Returns 0, or
+ * CLI_USAGE with the error printed, which names `option`. */
 int placeholders_parse(const char *command, const char *option, struct tc_slice text, bool all,
                        struct placeholders *out);
-/* Appends the text of RPC `i`. `rng` may be NULL if the text was parsed with `all` false. */
+/* Appends the text of RPC `i`, counted from 0. `rng` may be NULL if the text was parsed with `all` false. */
 void placeholders_append(const struct placeholders *p, uint64_t i, struct tc_rng *rng, struct tc_buf *out);
 void placeholders_fini(struct placeholders *p);
 

@@ -24,11 +24,12 @@ enum request_kind {
 struct request_args {
     struct headers_args headers;
     struct schema_args from;
-    struct tc_buf data; /* the text of -d, the content of a file, or decoded hexadecimal; of REQUEST_STDIN empty until
-                           the subcommand reads standard input into it */
+    struct tc_buf data; /* the text of -d, the content of a file, or decoded hexadecimal; of REQUEST_STDIN, after
+                           request_settle, empty until the subcommand reads standard input into it */
     enum request_kind kind;
-    const char *source; /* the file that `data` comes from, for errors; NULL: the command line */
+    const char *source; /* the file that `data` comes from, for errors; borrowed; NULL: the command line */
     bool lines;         /* set by the subcommand: -d @FILE reads a file */
+    /* The options of these names. `format`: --format is given. `text`: with the value text. */
     bool raw, format, text, emit_defaults, allow_unknown;
 };
 
@@ -63,17 +64,17 @@ enum {
     "                             byte 0x1e between two); asks the server for the types if no file has them\n"         \
     "      --allow-unknown-fields JSON may have fields that the message has not\n"
 
-/* Takes REQUEST_EMIT_DEFAULTS, or an option of REQUEST_OPTIONS, SCHEMA_OPTIONS or HEADERS_OPTIONS. Returns -1 for any
- * other code. The value is borrowed until request_args_fini. */
+/* Takes REQUEST_EMIT_DEFAULTS, or an option of REQUEST_OPTIONS, SCHEMA_OPTIONS or HEADERS_OPTIONS, and reads the file
+ * that it names for the request. Returns -1 for any other code. The value is borrowed until request_args_fini. */
 int request_option(const char *command, struct request_args *a, int code, const char *value);
-/* Checks that the options agree, and reads the headers. */
+/* Checks that the options agree, and reads the headers. With --raw, -d @ is the byte '@' from then on. */
 int request_settle(const char *command, struct request_args *a);
 void request_args_fini(struct request_args *a);
 /* Returns true if an option needs types (--protoset, --reflect, --format, ...): then a server without reflection is an
  * error. */
 bool request_typed(const struct request_args *a);
-/* Returns true if types are looked for: if request_typed is true or, without --raw, if the request begins with '{' or
- * comes from standard input (-d @). */
+/* Returns true if types are looked for: if request_typed is true or, without --raw, if the request comes from standard
+ * input (-d @), or begins with '{' and is not that of --data-hex. */
 bool request_want_types(const struct request_args *a);
 /* Returns true if the data is to be read as JSON or as --format text: not for --raw, --data-hex, and a `method` that is
  * NULL (no types). */
@@ -87,7 +88,7 @@ struct request_types {
     const struct request_args *args;
     const char *path;    /* "package.Service/Method" */
     bool one_line;       /* JSON without line ends */
-    int64_t timeout_ms;  /* of reflection; 0: 10 s; -1: the deadline has passed */
+    int64_t timeout_ms;  /* for all streams of reflection together; 0: 10 s; -1: the deadline has passed */
     bool wait_for_ready; /* of reflection */
 
     struct schema schema, details;    /* details: google.rpc, made when first needed */
@@ -95,17 +96,18 @@ struct request_types {
     TC_VEC(char *) absent;            /* types that were looked for and not found */
     struct tc_buf set;                /* the FileDescriptorSet of `schema`, for protoc */
     torc_metadata *metadata;          /* of reflection's RPCs */
-    uint64_t us;                      /* the time that request_find_method took; 0: it looked for no types */
-    double cpu_seconds;               /* the CPU time that it took */
+    uint64_t us;                      /* microseconds that request_find_method took; 0: it looked for no types */
+    double cpu_seconds;               /* the CPU time of the process in these microseconds */
 };
 
 /* Sets t->method, from files or by reflection on the channel, and does schema_write. The channel must outlive `t`.
  * t->method stays NULL, without an error, if request_want_types is false, or if request_typed is false and the server
- * has no reflection. Later, request_show, request_details and request_read ask the server for the type of an Any that
- * is not known yet, and block until it answers. */
+ * has no reflection. Later, request_details and, for JSON, request_show and request_read ask the server for the type of
+ * an Any that is not known yet. All four block until the server answers. They must not be called in a callback, unless
+ * t->schema.reflect.channel is NULL: then no server is asked. */
 int request_find_method(struct request_types *t, torc_channel *channel);
-/* Returns a message as JSON, or as text for --format text, for torc_free. Returns NULL with the reason in *why if it
- * cannot be converted. */
+/* Returns a message as JSON, or as text for --format text, for torc_free. Returns NULL, with the reason appended to
+ * *why, if the message cannot be converted. */
 char *request_show(struct request_types *t, const torc_schema_message *type, const torc_message *message,
                    struct tc_buf *why);
 /* Returns the details of a status as a JSON array, for tc_free; NULL if there are none. */
@@ -125,12 +127,13 @@ void request_types_fini(struct request_types *t);
 
 /* --- values.c --- */
 
-/* Finds the first value (JSON, or --format text) of a text. Stores the value, borrowed from the text, and the number of
- * bytes up to its end, with its separator. Returns 0, TORC_EAGAIN if the text ends before the value does, or
- * TORC_ENOTFOUND if there is only white space. `at_end`: no text follows, so that the rest is a value. */
+/* Finds the first value (JSON, or --format text) of a text. Stores the value with the white space before it, borrowed
+ * from the text, and in *used the number of bytes up to its end, with the separator of --format text. Returns 0,
+ * TORC_EAGAIN if the text ends before the value does (with `at_end` no text follows, and the rest is the value
+ * instead), or TORC_ENOTFOUND if there is only white space. */
 int request_next_value(const struct request_args *a, struct tc_slice text, bool at_end, size_t *used,
                        struct tc_slice *value);
-/* Moves a place past a text. */
+/* Moves a place past a text. Characters are those of UTF-8. */
 void request_pass(struct request_place *at, struct tc_slice text);
 
 #endif

@@ -1,7 +1,11 @@
 /* The types of messages, and the conversion of messages to and from JSON and text.
  *
  * Types come from files, or from the server's reflection: first those of the method's service, later the type of each
- * Any that is not known yet. A type that the server does not have is asked for once.
+ * Any that is not known yet. A type that the server does not have is asked for once. t->schema owns all of them until
+ * request_types_fini.
+ *
+ * One thread runs everything here. Functions that may ask the server block until it answers, and must not be called in
+ * a callback. torc bench sets t->schema.reflect.channel to NULL before its load, and may then convert in callbacks.
  *
  * The types of google.rpc, which are the usual details of errors, are part of the command. t->details has them, apart
  * from t->schema, so that a server's files cannot conflict with them. */
@@ -16,7 +20,8 @@
 #include "request/request.h"
 #include "schema/protoc.h"
 
-/* MAX_ANY_TYPES: when the server lacks so many types, no more are asked for. MAX_TYPE_URL: bytes. */
+/* MAX_ANY_TYPES: when the server lacks so many types, no more are asked for. It is also the most often that json_of
+ * converts a message again. MAX_TYPE_URL: bytes. */
 enum { MAX_ANY_TYPES = 16, MAX_TYPE_URL = 4096 };
 
 /* Appends the names of a service's first 16 methods. */
@@ -27,6 +32,7 @@ static void append_methods(const torc_schema_service *s, struct tc_buf *out)
         tc_buf_printf(out, "%s%s", i ? ", " : "", torc_schema_method_name(m));
 }
 
+/* Prints that the service has no such method, and the methods that it has. Returns CLI_FAILED. */
 static int no_method(const struct request_types *t, const char *service)
 {
     const torc_schema_service *s = torc_schema_find_service(t->schema.types, service);
@@ -41,7 +47,7 @@ static int no_method(const struct request_types *t, const char *service)
 }
 
 /* Prints why the method's service was not found. It may be that METHOD names a service only: then "package.Service" was
- * read as the method Service of `service`, "package". */
+ * read as the method Service of `service`, "package". Returns CLI_FAILED. */
 static int no_service(struct request_types *t, const char *service)
 {
     char *whole = tc_asprintf("%s.%s", service, t->path + strlen(service) + 1);
@@ -61,8 +67,8 @@ static int no_service(struct request_types *t, const char *service)
     return CLI_FAILED;
 }
 
-/* Looks for the service and sets t->method. If the server has no reflection and no option needs types, prints a note on
- * standard error that messages are bytes, and returns 0. */
+/* Looks for the service, sets t->method and does schema_write. If the server has no reflection and no option needs
+ * types, prints a note on standard error that the request is sent as bytes, and returns 0. */
 static int look_up(struct request_types *t, const char *service)
 {
     int rc = schema_need(&t->schema, service);
@@ -114,7 +120,8 @@ int request_find_method(struct request_types *t, torc_channel *channel)
     return rc;
 }
 
-/* Looks for the type of a URL, unless it is known or was looked for before. Returns true if it was found now. */
+/* Looks for the type of a URL, unless the type is known or was looked for before, or MAX_ANY_TYPES are absent. Returns
+ * true if the type was found now. */
 static bool fetch_type(struct request_types *t, const char *url)
 {
     const char *slash = strrchr(url, '/'), *name = slash ? slash + 1 : url;
@@ -140,8 +147,9 @@ static bool take_char(struct tc_slice *text, char c)
     return found;
 }
 
-/* Fetches the types that a JSON text names: each string after a key "@type". A quote inside a string has a backslash,
- * so that the search finds whole strings only. Returns true if a new type was found. */
+/* Fetches the types that a JSON text names: each string after a key "@type". Without reflection fetches nothing. A
+ * quote inside a string has a backslash, so that the search finds whole strings only. Returns true if a new type was
+ * found. */
 static bool fetch_types_of(struct request_types *t, struct tc_slice text)
 {
     const struct tc_slice key = tc_slice_str("\"@type\"");
@@ -162,8 +170,8 @@ static bool fetch_types_of(struct request_types *t, struct tc_slice text)
     return came;
 }
 
-/* Returns JSON of a message, for torc_free; NULL with an error. While it has an Any of unknown type ("@value"), fetches
- * types and converts again. */
+/* Returns JSON of a message, for torc_free; NULL with an error. While the JSON has an Any of unknown type ("@value"),
+ * fetches types, and converts again if a new type came. */
 static char *json_of(struct request_types *t, const torc_schema_message *type, const torc_message *message,
                      torc_error **error)
 {
@@ -184,7 +192,7 @@ static char *json_of(struct request_types *t, const torc_schema_message *type, c
     return text;
 }
 
-/* Returns the descriptors that protoc is to read, in t->set. */
+/* Returns the descriptors that protoc is to read. They are in t->set, until the next call. */
 static struct tc_slice set_of(struct request_types *t)
 {
     tc_buf_clear(&t->set);
@@ -215,6 +223,7 @@ char *request_show(struct request_types *t, const torc_schema_message *type, con
     return json;
 }
 
+/* Converts JSON, and appends the bytes to *out. Returns 0, or a TORC_ code with the reason appended to *why. */
 static int read_json(struct request_types *t, struct tc_slice text, struct tc_buf *out, struct tc_buf *why)
 {
     struct torc_json_options o = {TORC_SIZE(torc_json_options), .allow_unknown = t->args->allow_unknown,
@@ -235,6 +244,8 @@ static int read_json(struct request_types *t, struct tc_slice text, struct tc_bu
     return rc;
 }
 
+/* Converts JSON or --format text, and appends the bytes to *out. Returns 0, or a negative number with the reason
+ * appended to *why. */
 static int read_value(struct request_types *t, struct tc_slice text, struct tc_buf *out, struct tc_buf *why)
 {
     const char *type = torc_schema_message_name(torc_schema_method_request(t->method));
@@ -242,8 +253,8 @@ static int read_value(struct request_types *t, struct tc_slice text, struct tc_b
                          : read_json(t, text, out, why);
 }
 
-/* Reads again a text that could not be read, with line ends and blanks in front instead of the input before it: so the
- * error in *why names the place in the whole input. */
+/* Reads again a text that could not be read, with line ends and blanks in front that stand for the input before it. So
+ * the error in *why names the place in the whole input. */
 static int read_in_place(struct request_types *t, struct tc_slice text, struct request_place at, struct tc_buf *out,
                          struct tc_buf *why)
 {

@@ -5,7 +5,10 @@
  * defaults.
  *
  * Endpoints of -e and --endpoints that have the same key become one, as endpoints with the same addresses become one in
- * the policy. */
+ * the policy.
+ *
+ * Endpoints and changes hold copies of their texts, which ring_opts_fini frees. Other texts are borrowed from argv.
+ * Functions that read options return 0, or an exit status with the error printed. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,6 +127,7 @@ size_t ring_list_find(const struct ring_list *l, const char *key)
     return i;
 }
 
+/* Parses KEY[=WEIGHT]. The caller frees out->key. */
 static int parse_endpoint(const char *option, struct tc_slice text, struct ring_endpoint *out, bool *weighted)
 {
     struct tc_slice key;

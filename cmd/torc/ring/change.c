@@ -2,7 +2,7 @@
  *
  * Builds the ring after the changes, and sums up a struct move for each pair of old and new owner that differ. compare
  * goes over the hashes of the entries of both rings: between two neighbouring hashes both owners are constant.
- * compare_tables goes over the slots of two Maglev tables. */
+ * compare_tables goes over the slots of two Maglev tables. ring_show_change frees all that is made here. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,11 +13,12 @@
 
 /* The endpoints of both rings, numbered together. */
 struct names {
-    struct ring_list all;      /* endpoints of the ring before, followed by new ones */
+    struct ring_list all;      /* copies of the endpoints of the ring before, followed by new ones */
     TC_VEC(uint32_t) after_id; /* after_id[i]: the index in `all` of endpoint i of the ring after */
 };
 
-/* The share of the hash space that one endpoint loses to another; `from` and `to` are indexes in names.all. */
+/* The share of the hash space that one endpoint loses to another, in [0, 1]. `from` and `to` are indexes in
+ * names.all. */
 struct move {
     struct {
         uint32_t from, to;
@@ -26,7 +27,7 @@ struct move {
     UT_hash_handle hh;
 };
 
-/* Applies a change to a list. */
+/* Applies a change to a list that copy_list made. Returns 0, or CLI_USAGE with the error printed. */
 static int apply(const struct ring_change *c, struct ring_list *l)
 {
     size_t i = ring_list_find(l, c->endpoint.key);
@@ -47,6 +48,7 @@ static int apply(const struct ring_change *c, struct ring_list *l)
     return 0;
 }
 
+/* Appends copies of keys and weights, without the rest of the endpoints. */
 static void copy_list(const struct ring_list *from, struct ring_list *to)
 {
     for (size_t i = 0; i < from->at.len; i++)
@@ -87,7 +89,8 @@ static void add_move(struct move **moves, uint32_t from, uint32_t to, double sha
     m->share += share;
 }
 
-/* Returns the moves between two Maglev tables of the same size. Each slot counts as the same part of the hash space. */
+/* Returns the moves between two Maglev tables of the same size, as a uthash table; NULL: none. Each slot counts as the
+ * same part of the hash space. */
 static struct move *compare_tables(const struct tc_ring *before, const struct tc_ring *after, const struct names *names)
 {
     struct move *moves = NULL;
@@ -99,7 +102,8 @@ static struct move *compare_tables(const struct tc_ring *before, const struct tc
     return moves;
 }
 
-/* Returns the moves between two rings. The interval that ends at an entry belongs to the entry. */
+/* Returns the moves between two rings, as a uthash table; NULL: none. The interval that ends at an entry belongs to the
+ * entry. */
 static struct move *compare(const struct tc_ring *before, const struct tc_ring *after, const struct names *names)
 {
     struct move *moves = NULL;

@@ -11,7 +11,7 @@
 #include "ring_command.h"
 
 /* Takes o->maglev, and the sizes that the command line does not set, from the cluster's policy. Fails if the policy
- * has no ring or, with --maglev, no table. */
+ * has neither a ring nor a table, with --maglev if it has no table, and with sizes of a ring if it has a table. */
 static int take_sizes(struct ring_opts *o, struct tc_lb_config *lb)
 {
     const struct tc_ring_hash_config *config = TC_CONTAINER_OF(lb, struct tc_ring_hash_config, base);
@@ -34,7 +34,8 @@ static int take_sizes(struct ring_opts *o, struct tc_lb_config *lb)
     return 0;
 }
 
-/* Adds an endpoint. `part`: as in struct ring_endpoint. */
+/* Adds an endpoint. `part`: as in struct ring_endpoint. `use_hostname`: the hostname is the key of an endpoint without
+ * a hash_key. */
 static void add_endpoint(struct ring_opts *o, const struct tc_endpoint *e, uint64_t weight, double part,
                          bool use_hostname)
 {

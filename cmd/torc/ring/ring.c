@@ -4,7 +4,7 @@
  * show_key or show_walk here, ring_show_change in change.c, ring_write_svg in svg.c. ring_command.h names the other
  * files.
  *
- * Endpoint i of o->endpoints is item i of the ring. */
+ * Endpoint i of o->endpoints is item i of the ring. cmd_ring owns the options and the ring. */
 #include <stdio.h>
 
 #include "base/hash.h"
@@ -61,7 +61,8 @@ static struct balance balance_of(const struct ring_opts *o, const double *shares
     return b;
 }
 
-/* Appends the address and locality of an endpoint that came from resources. */
+/* Appends the address and locality of an endpoint as members of JSON; nothing if the endpoint came from the command
+ * line. */
 static void append_origin(struct tc_buf *b, const struct ring_endpoint *e)
 {
     if (!e->address)
@@ -180,8 +181,8 @@ static void show_key(const struct ring_opts *o, const struct tc_ring *r, struct 
     tc_buf_fini(&b);
 }
 
-/* Stores the endpoints in the order in which the walk (A61) first reaches them, without those that have no entry.
- * Returns how many are stored. */
+/* Stores the indexes of endpoints in the order in which the walk (tc_ring_walk) first reaches them, without those that
+ * have no entry. `order` has room for all endpoints. Returns how many are stored. */
 static size_t walk_order(const struct ring_opts *o, const struct tc_ring *r, uint64_t hash, uint32_t *order)
 {
     bool *seen = tc_calloc(o->endpoints.at.len, sizeof(*seen));

@@ -11,13 +11,14 @@
 #define RING_COMMAND "ring"
 
 struct ring_endpoint {
-    char *key;
+    char *key;       /* owned */
     uint64_t weight; /* at least 1 */
     double part;     /* share of a Maglev table, from a Cluster that weights by locality; 0: weight / sum of weights */
-    char *address, *locality; /* from resources; else NULL */
+    char *address, *locality; /* from resources, owned; else NULL */
 };
 
-/* Endpoints in order. Keys are unique, but several endpoints of resources may have the same hash_key. */
+/* Endpoints in order. After ring_parse the keys of endpoints from the command line are unique. Several endpoints from
+ * resources may have the same key, their hash_key. */
 struct ring_list {
     TC_VEC(struct ring_endpoint) at;
 };
@@ -33,8 +34,8 @@ struct ring_opts {
     struct ring_list endpoints;
     TC_VEC(const char *) resources; /* files and folders, borrowed from argv; empty if endpoints are given */
     const char *endpoints_file;     /* path of the last --endpoints; NULL: not given */
-    const char *cluster;
-    uint64_t priority;
+    const char *cluster;            /* borrowed from argv; NULL: not given */
+    uint64_t priority;              /* counted from 0 */
     bool priority_given;
     uint64_t min, max, cap; /* 0 while options are read: not given */
     bool maglev;            /* a Maglev table instead of a ring */
@@ -56,10 +57,12 @@ void ring_opts_fini(struct ring_opts *o);
  * with the error printed. */
 int ring_read_resources(struct ring_opts *o);
 
+/* Frees the endpoints of the list with their texts. */
 void ring_list_fini(struct ring_list *l);
 /* Returns the index of the first endpoint with the key, or the length of the list. */
 size_t ring_list_find(const struct ring_list *l, const char *key);
-/* Builds the ring or table of the list, with the sizes of the options. Returns a reference, for tc_ring_unref. */
+/* Builds the ring or table of the list, which is not empty, with the sizes of the options. Returns a reference, for
+ * tc_ring_unref. */
 struct tc_ring *ring_build(const struct ring_list *l, const struct ring_opts *o);
 
 /* Returns how many of the 2^64 hashes an entry of a ring owns. 0 in a ring with one entry, which owns all. Not for
@@ -73,7 +76,8 @@ static inline uint64_t ring_width(const struct tc_ring *r, uint32_t entry)
 /* Returns the share of the hash space of each of the `n` endpoints, in [0, 1], for tc_free. */
 double *ring_shares(const struct tc_ring *r, size_t n);
 
-/* Shows what --add, --remove and --reweight move. Returns 0, or an exit status with the error printed. */
+/* Shows what --add, --remove and --reweight move. `before`: the ring or table of o->endpoints. Returns 0, or an exit
+ * status with the error printed. */
 int ring_show_change(const struct ring_opts *o, const struct tc_ring *before);
 /* Writes the picture of --svg. `r` must not be a table. Returns 0, or an exit status with the error printed. */
 int ring_write_svg(const struct ring_opts *o, const struct tc_ring *r);
