@@ -1,9 +1,10 @@
 /* bench/server: CPU time of servers for an RPC, at 1, 64 and 1,000 connections, and their memory for an idle
  * connection; Torc (torc/server.h), bare nghttp2, gRPC C++ and grpc-go in turns, each on one core.
- * `bench_server [PAIRS [SECONDS]]`
+ * `bench_server [PAIRS [SECONDS]]`; by default 5 pairs, and 1 second for each figure of CPU time.
  *
  * Each server is a separate process, which the same client (serve_load.c) measures from outside. For CPU time a server
- * is started once, for memory once for each figure. */
+ * is started once, for memory once for each figure. A server that was not built is left out. Without Torc's server or
+ * the client nothing is measured. One thread does all, and runs one client at a time. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ static const struct {
 } loads[] = {{1, 64}, {64, 1}, {1000, 1}};
 
 struct process {
-    pid_t pid;
+    pid_t pid; /* not above 0: it does not run */
     int port;
 };
 
@@ -73,6 +74,8 @@ static void process_stop(struct process *p)
     p->pid = 0;
 }
 
+/* Runs the client on each server that runs, at one load for `seconds`. Adds a pair to the row of each server but Torc:
+ * Torc's ns for an RPC and the server's. Returns false if the client fails. */
 static bool cpu_of_all(struct measure_row *rows, const struct process *processes, size_t load, double seconds)
 {
     double ns[SERVERS] = {0};
@@ -87,6 +90,8 @@ static bool cpu_of_all(struct measure_row *rows, const struct process *processes
     return true;
 }
 
+/* Starts each server that was built (have[s]), measures it and stops it. Adds a pair to the row of each server but
+ * Torc: Torc's bytes for an idle connection and the server's. Returns false if a server or the client fails. */
 static bool memory_of_all(struct measure_row *rows, const bool *have)
 {
     double bytes[SERVERS] = {0};
@@ -107,7 +112,7 @@ static bool memory_of_all(struct measure_row *rows, const bool *have)
 }
 
 /* Measures the loads and the memory, `pairs` times. rows[i][s] compares Torc with server s at load i; the row after the
- * last load compares memory. Returns false if a server or the client fails. */
+ * last load compares memory. have[s]: server s was built. Returns false if a server or the client fails. */
 static bool measure_all(struct measure_row (*rows)[SERVERS], unsigned pairs, double seconds, const bool *have)
 {
     struct process processes[SERVERS] = {{0, 0}};
@@ -138,7 +143,7 @@ int main(int argc, char **argv)
         return 2;
     getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files); /* inherited by servers and client, which need 1,000 each */
+    setrlimit(RLIMIT_NOFILE, &files); /* inherited by the servers and the client: each needs more than 1,000 files */
     for (int s = TORC; s < SERVERS; s++) {
         have[s] = server_have_client(servers[s].program, servers[s].title);
         for (size_t i = 0; i < LOADS; i++)

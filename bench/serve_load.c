@@ -6,7 +6,11 @@
  *     of a tenth of SECONDS is not counted.
  * bench_server_load PORT PID CONNECTIONS
  *     Prints the bytes of resident memory that a connection adds to the server, idle for QUIET_MS after one RPC. The
- *     server has served one other connection before. */
+ *     server has served one other connection before.
+ *
+ * One thread, on the last core that it may use, reads from all connections by epoll; a send waits until the socket
+ * takes it. If a connection cannot be made or ends, or an RPC fails, the program ends with 1 and a message. Connections
+ * stay open until the program ends. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -33,8 +37,8 @@ struct conn {
 };
 
 static struct {
-    unsigned long rpcs, running;
-    bool ending; /* no RPC follows one that ended */
+    unsigned long rpcs, running; /* ended, in the measured time alone once it has begun; under way */
+    bool ending;                 /* no RPC follows one that ended */
     bool failed;
     int epoll;
 } load;
@@ -70,6 +74,7 @@ static ssize_t on_body(nghttp2_session *session, int32_t id, uint8_t *to, size_t
         (uint8_t *)(n), (uint8_t *)(v), sizeof(n) - 1, sizeof(v) - 1, NGHTTP2_NV_FLAG_NONE                             \
     }
 
+/* Begins an RPC; nghttp2_session_send then sends it. */
 static void start(struct conn *c)
 {
     static const nghttp2_nv fields[] = {
@@ -103,6 +108,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *
     return 0;
 }
 
+/* Connects to 127.0.0.1 and begins to watch the socket with `c`, which must stay where it is. */
 static bool conn_open(struct conn *c, int port)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
@@ -135,8 +141,8 @@ static void conn_read(struct conn *c)
         load.failed = true;
 }
 
-/* Reads from the connections until that time; 0: until no RPC is under way. Returns false if something failed or, with
- * 0, nothing came for 20 s. */
+/* Reads from the connections until measure_wall_ns reaches until_ns; 0: until no RPC is under way. Returns false if
+ * something failed or, with 0, nothing came for 20 s. */
 static bool turn_until(uint64_t until_ns)
 {
     struct epoll_event events[MAX_EVENTS];
@@ -153,6 +159,7 @@ static bool turn_until(uint64_t until_ns)
     return !load.failed;
 }
 
+/* Returns the CPU time of all threads of the process since its start; 0 if it cannot be read. */
 static double server_cpu_ns(pid_t pid)
 {
     clockid_t clock;
@@ -162,6 +169,7 @@ static double server_cpu_ns(pid_t pid)
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
+/* Returns the resident memory of the process; 0 if it cannot be read. */
 static double server_bytes(pid_t pid)
 {
     char path[64];
@@ -210,6 +218,7 @@ static bool measure_cpu(struct conn *conns, unsigned n, unsigned outstanding, do
     return ok && turn_until(0);
 }
 
+/* `conns` has room for n + 1 connections. */
 static bool measure_memory(struct conn *conns, unsigned n, int port, pid_t pid)
 {
     load.ending = true;

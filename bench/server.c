@@ -1,8 +1,9 @@
 /* Starts the servers of the benchmarks as processes and reads their ports; runs the clients and reads their numbers.
  *
  * Servers run on the last core but one, since clients that pin themselves take the last one. The first line that a
- * server prints ends in its port. A server's temporary file is a PEM certificate with its key, or the resources of a
- * mesh; server_stop removes it. */
+ * server prints ends in ":PORT". A server's temporary file is a PEM certificate with its key, or the resources of a
+ * mesh. server_stop removes that file, and so does a start that fails. The functions write static memory and the
+ * environment, so a program calls them from one thread. */
 #include "server.h"
 
 #include <errno.h>
@@ -28,7 +29,8 @@ const char *server_own_folder(void)
     return dirname(self);
 }
 
-/* Starts `torc ARGUMENTS` and reads the port from the first line that it prints. */
+/* Starts the command `torc` and reads the port from the first line that it prints. `arguments` begins with "torc" and
+ * ends with NULL. Returns false if no port came, with a message unless the system has no pipe or process. */
 static bool start_command(struct server *s, const char *const *arguments)
 {
     int out[2];

@@ -8,7 +8,7 @@
 
 struct server {
     pid_t pid;
-    char port[16];
+    char port[16];      /* decimal */
     char resources[32]; /* a control plane's resource file, or a TLS server's certificate and key as PEM; else empty */
 };
 
@@ -16,8 +16,8 @@ struct server {
  * benchmarks share one folder; the command `torc` lies one folder up. */
 const char *server_own_folder(void);
 
-/* The three functions below wait until the server listens. They return false if it cannot be started.
- * server_stop ends the server and removes its file. */
+/* server_start, server_start_tls and server_start_xds wait until the server listens. They return false if it cannot be
+ * started; then server_stop must not be called. server_stop ends the server and removes its file. */
 
 /* Starts `torc backend` on all IPv4 addresses, among them 127.0.0.0/8. `option` with its `value` is passed on; both may
  * be NULL. */
@@ -30,8 +30,9 @@ bool server_start_tls(struct server *s);
 bool server_start_xds(struct server *s, const char *backend_port, const char *lb_policy);
 void server_stop(struct server *s);
 
-/* Runs `FOLDER/NAME arguments` by the shell and reads the first n numbers that it prints. Returns false with a message
- * if it prints fewer or fails. */
+/* Runs the program `name` of server_own_folder by the shell, with the arguments that fmt makes, and reads the first n
+ * numbers that it prints. Returns false with a message if it prints fewer or fails. A command of 1,024 bytes or more is
+ * cut. */
 bool server_run_client(const char *name, double *numbers, unsigned n, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 /* Runs a shell command and reads the first n numbers that it prints. Returns false with a message if it prints fewer or

@@ -1,11 +1,13 @@
 /* bench/state: the cost of a change of one endpoint's state, up to the next pick. Without arguments it prints a report:
  *
- *     toggle   one endpoint is lost, asked for by a pick, connected and picked, again and again; among 10,000 endpoints
- *              against among 100
+ *     toggle   one endpoint is lost and becomes READY, again and again, with a pick after each change (a ring connects
+ *              to the endpoint because the first of the two picks asks for it); among 10,000 endpoints against among
+ *              100
  *     ready    100, 1,000 and 10,000 endpoints become READY one after another, without a comparison
  *
  * `bench_state POLICY ENDPOINTS ROUNDS` toggles alone; `bench_state pick:POLICY ENDPOINTS ROUNDS` picks among READY
- * endpoints alone (not ring_hash, whose tree has one READY endpoint). To count instructions, run it under valgrind
+ * endpoints alone (not ring_hash, whose tree has one READY endpoint). POLICY is the whole tree then, while the report's
+ * ring_hash and round_robin are parts of the tree of a channel (tree.h). To count instructions, run it under valgrind
  * --tool=callgrind with two numbers of rounds and take the difference (ratchet/). */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +18,8 @@
 
 enum { FEW = 100, SOME = 1000, MANY = 10000, CHANGES = 20000, RUNS = 11 };
 
-/* Differences below 15 % are noise. */
+/* The target of toggle with a ring: the time among 100 endpoints is at least this share of the time among 10,000. A
+ * ratio between this share and 1 is noise. */
 #define INDEPENDENT 0.85
 
 static const struct {
@@ -26,6 +29,7 @@ static const struct {
     {"ring_hash", TREE_MANAGER}, {"round_robin", TREE_ROUND_ROBIN}, {"least_request, all endpoints", TREE_SCAN}};
 enum { POLICIES = sizeof(policies) / sizeof(policies[0]) };
 
+/* Ends the program if a pick was not as expected. */
 static void check(bool good)
 {
     if (good)
@@ -34,8 +38,9 @@ static void check(bool good)
     exit(1);
 }
 
-/* Returns the ns of a change and the pick after it. Changes the newest subchannel: a lost endpoint gets a new one.
- * Without a ring other endpoints serve meanwhile. */
+/* Returns the CPU time in ns of one change and the pick after it; there are two such pairs in each of the `changes`
+ * rounds. Changes the newest subchannel: a lost endpoint gets a new one. Without a ring other endpoints serve
+ * meanwhile. */
 static double toggle(struct tree *t, unsigned changes)
 {
     struct fake_lb *f = tree_lb(t);

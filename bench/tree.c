@@ -1,9 +1,12 @@
-/* Builds the trees from JSON configs and endpoint lists in memory.
+/* Builds the trees from configs and endpoint lists in memory.
  *
  * The kinds before TREE_CLUSTER get a config and an endpoint list, as from a parent policy; the other kinds get an
  * XdsConfig, as from the resolver. From TREE_LOADS on, an xDS client keeps the counts of RPCs, without a server. A ring
  * makes an endpoint's subchannel when a pick asks for the endpoint, so the newest subchannel is that endpoint's. Other
- * policies make all of their subchannels while the loop turns. */
+ * policies make all of their subchannels while the loop turns.
+ *
+ * A tree owns its fake channel and, from TREE_LOADS on, the xDS client. One thread calls all functions. The fake's loop
+ * turns only when that thread turns it, and its time is virtual. Read tree_new and tree_pick first. */
 #include "tree.h"
 
 #include <stdio.h>
@@ -25,7 +28,7 @@ enum { LOCALITIES = 3, RING_LEAST = 1024, RING_MOST = 65536 };
 struct tree {
     struct fake_lb *f;
     size_t n;
-    bool lrs;
+    bool lrs; /* the cluster reports its loads */
     enum tree_kind kind;
     unsigned reports;   /* TREE_WEIGHTED: the number of load reports so far */
     struct kit_xds xds; /* with lrs: the xDS client that keeps the counts */
@@ -69,6 +72,7 @@ static struct tc_endpoints *endpoints(size_t n)
     return list;
 }
 
+/* Makes the tree of endpoint lists of a single priority, "p0". */
 static struct tc_endpoints *first_priority(size_t n)
 {
     struct tc_endpoints_child *child = tc_reallocarray(NULL, 1, sizeof(*child));
@@ -76,6 +80,7 @@ static struct tc_endpoints *first_priority(size_t n)
     return tc_endpoints_take_children(child, 1);
 }
 
+/* Makes the EDS resource of n endpoints in LOCALITIES localities, all of priority 0. */
 static const struct tc_eds *eds(size_t n)
 {
     struct tc_buf b = {0};
@@ -190,6 +195,7 @@ struct fake_lb *tree_lb(struct tree *t)
     return t->f;
 }
 
+/* Tells the trackers (NULL: none) that the RPC ended with OK and these trailers, which may be NULL. */
 static inline void end_rpc(struct tc_call_tracker *trackers, const struct tc_headers *trailers)
 {
     static const struct tc_status ok = {0};

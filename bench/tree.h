@@ -12,10 +12,11 @@ enum tree_kind {
     TREE_SCAN,        /* least_request with FULL_SCAN over pick_first */
     TREE_RING,        /* ring_hash over pick_first */
     TREE_PRIORITY,    /* priority over ring_hash */
-    TREE_CLUSTER,     /* cds: cluster_impl (EDS drops, circuit breaking), override_host, priority, ring_hash */
+    TREE_CLUSTER,     /* cds: outlier_detection (which does nothing here), cluster_impl (EDS drops, circuit breaking),
+                         override_host, priority, ring_hash */
     TREE_LOADS,       /* TREE_CLUSTER with lrs_server */
     TREE_MANAGER,     /* cluster_manager over TREE_LOADS: the tree of a channel */
-    TREE_OUTLIERS,    /* TREE_MANAGER with outlier_detection */
+    TREE_OUTLIERS,    /* TREE_MANAGER with an outlier_detection that counts */
     TREE_ROUND_ROBIN, /* TREE_MANAGER with a cluster that asks for round_robin instead of ring_hash */
 };
 
@@ -37,11 +38,11 @@ void tree_free(struct tree *t);
 struct fake_lb *tree_lb(struct tree *t);
 /* Returns the hash of an entry that endpoint i has on the ring. */
 uint64_t tree_hash_of(size_t i);
-/* Picks for an RPC with this hash, ends the RPC with OK, and tells its trackers. Returns the subchannel, borrowed, or
- * NULL if the pick was queued. Ends the program if the pick failed. */
+/* Picks for an RPC with this hash, ends the RPC with OK, and tells its trackers. Returns the subchannel, borrowed until
+ * the loop turns, or NULL if the pick was queued. Ends the program if the pick failed. */
 struct tc_subchannel *tree_pick(struct tree *t, uint64_t hash);
-/* Connects endpoint i of a ring, which must not be connected: a pick asks for it and is queued, the endpoint becomes
- * READY, and the next pick by its hash is complete. Returns false if anything else happens. */
+/* Connects endpoint i of a tree with ring_hash. The endpoint must not be connected: a pick asks for it and is queued,
+ * the endpoint becomes READY, and the next pick by its hash is complete. Returns false if anything else happens. */
 bool tree_connect(struct tree *t, size_t i);
 /* Connects all endpoints. Those of TREE_WEIGHTED have reported loads afterwards, and have weights. Returns false if a
  * pick gave something else than expected. */

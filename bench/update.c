@@ -7,7 +7,12 @@
  *     clusters         a change of one among 2,000 clusters
  *     first            a channel's first RPC
  *
- * The cap on rings is at its maximum on both sides. Without grpcio, Torc runs alone. */
+ * PAIRS is by default 9, and 5 for rings of 2^20 entries or more and for `first`. The cap on rings is at its maximum on
+ * both sides. Without grpcio, Torc runs alone.
+ *
+ * The main thread makes the resource sets, sends orders to the clients and waits for their answers. The control plane
+ * and the backends run on a thread of the world (update_world.h), which pushes the sets and writes the times of the
+ * pushes. The figures lie in static arrays until the report. Read `change` first: it makes and times one update. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,13 +31,13 @@ enum { FEW_PAIRS = 5, PAIRS = 9, MOST_SIZES = 16, MOST_ROWS = 6 * MOST_SIZES, WA
 
 /* A side of the comparison: a channel in a separate process, and the mesh that it is given. */
 struct side {
-    const char *node; /* id; a literal */
-    const char *argv[3];
-    bool incremental;
+    const char *node;    /* id; a literal */
+    const char *argv[3]; /* of the client's program, NULL-terminated */
+    bool incremental;    /* by incremental ADS */
     struct world_shape shape;
-    struct tc_resource_set *base;
+    struct tc_resource_set *base; /* the mesh without a change; owned; NULL: none */
     struct update_client client;
-    _Atomic uint64_t pushed_ns;
+    _Atomic uint64_t pushed_ns; /* when the last push began; written by the servers' thread */
 };
 
 static struct world *world;
@@ -55,10 +60,11 @@ static const char *const phase_keys[UPDATE_PHASES] = {"received", "decoded",   "
 /* How long Torc's phases took, for one size. */
 struct figures {
     struct world_shape shape;
-    size_t n;
+    size_t n;                                        /* number of pairs */
     double ms[UPDATE_PHASES + 1][MEASURE_PAIRS_MAX]; /* ms[UPDATE_PHASES]: the total */
 };
 
+/* Returns a new row of the report, in static memory. */
 static struct measure_row *row_new(const char *unit, const char *peer, double target, const char *what)
 {
     struct measure_row *row = &rows[n_rows++];
@@ -83,6 +89,7 @@ static const char *peer_name(void)
     return have_grpc ? "grpcio" : "";
 }
 
+/* Takes ownership of the set. */
 static void push(struct side *s, struct tc_resource_set *set)
 {
     world_push(world, s->node, set, &s->pushed_ns);
@@ -106,8 +113,9 @@ static void close_side(struct side *s)
     s->base = NULL;
 }
 
-/* Pushes c0 as `state` describes. Returns the ms until `backend` answers an RPC with the key ("-": until one fails), or
- * a negative number if that does not happen. */
+/* Pushes c0 as `state` describes. Returns the ms until `backend` answers an RPC with the key ("-": until one fails),
+ * and the times in *reached; or a negative number if that does not happen. `address`: the endpoint that comes or goes;
+ * "-": none. */
 static double change(struct side *s, const struct world_state *state, const char *key, const char *backend,
                      const char *address, struct update_reached *reached)
 {
@@ -123,7 +131,7 @@ static double change(struct side *s, const struct world_state *state, const char
     return (double)(reached->at_ns - reached->pushed_ns) / 1e6;
 }
 
-static const struct world_state as_ever;
+static const struct world_state as_ever; /* c0 without a change */
 
 /* Adds an endpoint, measures, and removes the endpoint. Returns as `change` does. */
 static double endpoint_comes(struct side *s, struct update_reached *reached)
@@ -131,7 +139,7 @@ static double endpoint_comes(struct side *s, struct update_reached *reached)
     struct update_reached gone;
     char address[48], key[64];
     world_new_address(world, address, sizeof(address));
-    snprintf(key, sizeof(key), "%s_0", address); /* the hash of one of its entries */
+    snprintf(key, sizeof(key), "%s_0", address); /* its hash is that of one of the endpoint's entries */
     double ms = change(s, &(struct world_state){.extra = address}, key, "new", address, reached);
     if (ms >= 0 && change(s, &as_ever, key, "old", address, &gone) < 0)
         ms = -1;
@@ -152,7 +160,8 @@ static double cluster_shuts(struct side *s, struct update_reached *reached)
 
 typedef double (*change_fn)(struct side *s, struct update_reached *reached);
 
-/* Adds the durations of Torc's phases. Returns false with a message if the phases were not seen in their order. */
+/* Adds the durations of Torc's phases, and `total` in ms, to the figures. Returns false with a message if the phases
+ * were not seen in their order. */
 static bool keep_phases(struct figures *f, const struct update_reached *r, double total)
 {
     uint64_t before = r->pushed_ns;
@@ -205,6 +214,7 @@ static bool is(const struct world_shape *s, size_t endpoints, uint64_t ring)
     return s->endpoints == endpoints && s->min_ring == ring;
 }
 
+/* Measures the part ENDPOINTSxRING of f->shape, with phases into *f. */
 static bool size_run(struct figures *f, unsigned pairs)
 {
     struct world_shape shape = f->shape;
@@ -225,7 +235,8 @@ static bool size_run(struct figures *f, unsigned pairs)
 
 /* --- many clusters --- */
 
-/* Opens two channels and makes the same changes alternately. `b` is a grpcio or Torc side. */
+/* Opens the channels of two sides and makes the same changes to both alternately. `b` is a side of grpcio or of Torc,
+ * which the rows call `peer`; `among` ends their titles. */
 static bool versus(struct side a, struct side b, const char *peer, const char *among, unsigned pairs)
 {
     struct update_first first;

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* Called in the child: sets the environment and becomes the program. Does not return. */
 static void run(const char *const *argv, const char *control_plane, const char *node, bool incremental)
 {
     char bootstrap[512];

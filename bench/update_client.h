@@ -1,15 +1,17 @@
 /* bench/update's clients: programs that hold one xDS channel and send RPCs one after the other. An order is a line on
  * standard input; the answer is a line on standard output:
  *
- *     first METHOD KEY                   opens the channel and sends an RPC; "first NS RSS_BEFORE_KB RSS_PEAK_KB"
+ *     first METHOD KEY                   opens the channel and sends an RPC, which the backend "old" must answer;
+ *                                        "first NS RSS_BEFORE_KB RSS_PEAK_KB", memory in units of 1,024 bytes
  *     each METHOD KEY                    sends 64 RPCs; "each NS", the median of their durations
  *     until METHOD KEY BACKEND ADDRESS   sends an RPC that BACKEND must not answer; "going"; then sends RPCs until
  *                                        BACKEND answers one; "reached NS [PHASE_NS...]", by the monotonic clock
  *
  * KEY goes into the header that the route hashes. A backend names itself in the response header x-backend; as BACKEND,
  * "-" stands for an RPC that fails. ADDRESS is that of the new endpoint, by whose connection Torc's client tells the
- * phases. Each RPC has a deadline of UPDATE_TIMEOUT_MS. `until` gives up after UPDATE_GIVE_UP_S, and the client ends:
- * on a loaded machine C-core may work for a minute at a config of 2,000 clusters. */
+ * phases. Each RPC has a deadline of UPDATE_TIMEOUT_MS. `until` gives up after UPDATE_GIVE_UP_S: on a loaded machine
+ * C-core may work for a minute at a config of 2,000 clusters. A client that gives up, or cannot do what an order says,
+ * ends without a further answer. */
 #ifndef TORC_BENCH_UPDATE_CLIENT_H
 #define TORC_BENCH_UPDATE_CLIENT_H
 
@@ -35,18 +37,19 @@ enum {
 };
 
 struct update_client {
-    pid_t pid; /* 0: the client is not running */
-    FILE *to, *from;
+    pid_t pid;       /* 0: the client is not running */
+    FILE *to, *from; /* its standard input and output; NULL: the client is not running */
 };
 
 struct update_first {
     double ms;                 /* from opening the channel to the first answer */
-    double before_kb, peak_kb; /* resident memory: before the channel was opened, and the peak until the first answer */
+    double before_kb, peak_kb; /* resident memory in units of 1,024 bytes: before the channel was opened, and the peak
+                                  until the first answer */
 };
 
 struct update_reached {
-    uint64_t pushed_ns; /* set by the pusher */
-    uint64_t at_ns;
+    uint64_t pushed_ns;               /* set by the pusher; all times are of measure_wall_ns */
+    uint64_t at_ns;                   /* when BACKEND answered */
     uint64_t phase_ns[UPDATE_PHASES]; /* 0: not reported, or not reached */
 };
 
@@ -58,13 +61,14 @@ bool update_client_start(struct update_client *c, const char *const *argv, const
 /* Closes the client's pipes and waits for its end. Does nothing for a client that is not running. */
 void update_client_stop(struct update_client *c);
 
-/* The functions below send an order or read an answer. They return false if the client does not answer as expected. */
+/* The functions below send an order or read an answer. They return false if the client does not answer as expected.
+ * update_client_each stores the median of the durations in *ns. */
 bool update_client_first(struct update_client *c, const char *method, const char *key, struct update_first *out);
 bool update_client_each(struct update_client *c, const char *method, const char *key, double *ns);
 /* Sends `until` and waits for "going". */
 bool update_client_until(struct update_client *c, const char *method, const char *key, const char *backend,
                          const char *address);
-/* Waits for "reached" and the phases. */
+/* Waits for "reached" and the phases. Sets all of *out, pushed_ns to 0. */
 bool update_client_reached(struct update_client *c, struct update_reached *out);
 
 #endif

@@ -1,8 +1,9 @@
 /* bench/update's client on Torc (update_client.h). Its "reached" tells when each phase of the update ended, which it
  * takes from the library's log lines.
  *
- * The main thread drives the runtime in its blocking calls, and writes the log lines of the phases there. Only the
- * first line of a phase since "going" counts. */
+ * The main thread drives the runtime in its blocking calls, so the log lines of the phases are written on this thread.
+ * Only the first line of a phase since "going" counts. The order "first" makes the runtime and the channel, which live
+ * until standard input ends or an order fails; after a failure the exit status is 1. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,9 +23,9 @@ struct client {
     torc_channel *channel;
 };
 
-/* When a phase's first log line since "going" was written; 0: not yet. */
+/* The phases since "going". */
 static struct {
-    uint64_t at_ns[UPDATE_PHASES];
+    uint64_t at_ns[UPDATE_PHASES];                    /* when its first log line, or the answer, came; 0: not yet */
     char connecting[WORD + 32], connected[WORD + 32]; /* log lines of the new endpoint */
 } seen;
 
@@ -66,7 +67,7 @@ static bool call(struct client *c, const char *method, const char *key, const ch
     return true;
 }
 
-/* Reads a field of /proc/self/status, in kB. */
+/* Returns a field of /proc/self/status in units of 1,024 bytes, 0 if it is not there. `field` ends with its colon. */
 static long memory_kb(const char *field)
 {
     char line[256];

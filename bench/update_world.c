@@ -20,7 +20,7 @@
 struct push {
     struct tc_task task;
     struct world *world;
-    const char *node;
+    const char *node; /* id; a literal */
     struct tc_resource_set *set;
     _Atomic uint64_t *pushed_ns;
 };
@@ -38,11 +38,11 @@ struct world {
     struct tc_server *server;
     struct tc_control_plane *cp;
     struct answerer old, new;
-    char *address;
+    char *address; /* the control plane's, "127.0.0.1:PORT" */
     unsigned made; /* number of new addresses so far */
     struct push push;
     struct tc_task stop_task;
-    bool stop;
+    bool stop; /* for the servers' thread alone */
 };
 
 static void *serve(void *arg)
@@ -53,7 +53,7 @@ static void *serve(void *arg)
     return NULL;
 }
 
-/* Listens and returns the port that the system chose. */
+/* Listens and returns the port that the system chose, or 0, with a message, if the server cannot listen. */
 static unsigned listen_at(struct tc_server *s, const char *address)
 {
     struct tc_status error = {0};
@@ -200,8 +200,8 @@ static void append_assignment(struct tc_buf *b, const struct world *w, size_t i,
     tc_buf_append_str(b, "]}]}\n");
 }
 
-/* Adds the resources of the text, which replace resources of the same name. Returns false with a message if they are
- * not valid. */
+/* Adds the resources of the YAML text, which replace resources of the same name. Returns false with a message if they
+ * are not valid. */
 static bool add(struct tc_resource_set *set, const struct tc_buf *text)
 {
     struct tc_validation_errors errors = {0};

@@ -1,7 +1,7 @@
 /* Comments of the .proto in the generated header. Their text may be anything. It must not end the comment, make a
  * compiler warn (a comment within a comment, a trigraph), or show the reader another order of the code than the
- * compiler's (Unicode's bidirectional controls). So a space is put between the two characters of these sequences, the
- * bidirectional controls and Unicode's line separators are dropped, and ASCII control characters become spaces. */
+ * compiler's (Unicode's bidirectional controls). So a space is put between '*' and '/', '/' and '*', and two '?'.
+ * Bidirectional controls and Unicode's line separators are dropped, and ASCII control characters become spaces. */
 #include "comments.h"
 
 const char *pgt_comment_of(const pgt_file *file, const int32_t *path, size_t n)

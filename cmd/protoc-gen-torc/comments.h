@@ -8,7 +8,8 @@
  * comment after the element; NULL if there is neither. Borrowed from the file. */
 const char *pgt_comment_of(const pgt_file *file, const int32_t *path, size_t n);
 
-/* Appends the text as lines that begin with " *", changed so that it is harmless within a comment (comments.c). */
+/* Appends the text as lines that begin with " *", changed so that it is harmless within a comment (comments.c). The
+ * caller begins and ends the comment. */
 void pgt_comment_write(struct tc_buf *out, const char *text);
 
 #endif

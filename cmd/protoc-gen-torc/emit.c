@@ -10,7 +10,11 @@
  *
  * Each function's name ends with a word of its own, since protobuf-c defines $X itself. The work is done by the library
  * (torc/protobuf_c.h), so that generated code stays small and a fix needs no new generation. Generated code compiles as
- * C++ too, so it has the casts that C++ needs. */
+ * C++ too, so it has the casts that C++ needs.
+ *
+ * pgt_emit first adds all methods to the emitter's `methods`, which keeps the order of the file, so the methods of one
+ * service are neighbours. It writes their functions only if all methods were accepted. Names lie in the emitter's arena
+ * until pgt_emit returns. Read pgt_emit, method_emit and handlers_emit first. */
 #include "emit.h"
 
 #include "base/mem.h"
@@ -23,11 +27,11 @@ enum { UNARY = 1, CLIENT = 2, SERVER = 4, BIDI = 8, ALL = 15 };
 struct method {
     UT_hash_handle hh; /* by `name` */
     const pgt_method *proto;
-    unsigned kind;
-    size_t index;
-    char *path, *name;      /* "/pkg.Svc/Method", $X */
-    char *service, *member; /* $S, $F */
-    char *request, *response;
+    unsigned kind;            /* UNARY, CLIENT, SERVER or BIDI */
+    size_t index;             /* in the table of methods */
+    char *path, *name;        /* "/pkg.Svc/Method", $X */
+    char *service, *member;   /* $S, $F */
+    char *request, *response; /* $Q, $R */
     char *request_lower, *response_lower;
 };
 
@@ -37,16 +41,16 @@ struct emitter {
     const pgt_file *file;
     struct tc_buf *header, *source;
     struct tc_arena arena;
-    struct method *methods;
-    struct pgt_name *services;
-    struct pgt_name *members; /* of the handlers of the service that is added */
-    struct tc_buf table;      /* the name of the table of methods */
-    char **why;
+    struct method *methods;    /* of all services, in the order of the file */
+    struct pgt_name *services; /* their names in C */
+    struct pgt_name *members;  /* of the handlers of the service that is added */
+    struct tc_buf table;       /* the name of the table of methods */
+    char **why;                /* the reason of a refusal, for the caller */
 };
 
 struct function {
-    unsigned side;
-    unsigned kinds;
+    unsigned side;  /* PGT_CLIENT or PGT_SERVER */
+    unsigned kinds; /* bits of the kinds of methods that have it */
     const char *about;
     const char *declaration;
     const char *body;
@@ -159,7 +163,8 @@ static void expand(const struct emitter *e, const struct method *m, struct tc_bu
     }
 }
 
-/* Continues the comment that the caller has begun with the element's own comment, if it has one, and ends it. */
+/* Ends the comment that the caller has begun in the header. Before the end it adds the comment of the element at
+ * `path`, if the element has one. */
 static void comment_emit(struct emitter *e, const int32_t *path, size_t n)
 {
     const char *text = pgt_comment_of(e->file, path, n);
@@ -194,7 +199,7 @@ static void method_emit(struct emitter *e, const struct method *m, int32_t servi
     }
 }
 
-/* Copies the text into the arena and frees the buffer. */
+/* Copies the text into the arena, frees the buffer and returns the copy. */
 static char *arena_take(struct emitter *e, struct tc_buf *text)
 {
     char *copy = tc_arena_dup(&e->arena, tc_buf_slice(text));
@@ -202,8 +207,8 @@ static char *arena_take(struct emitter *e, struct tc_buf *text)
     return copy;
 }
 
-/* Returns protobuf-c's name of the service ($S) or, with `method`, of the method ($X). If the options have a prefix, it
- * stands for the package. */
+/* Returns protobuf-c's name of the service ($S) or, with `method`, of the method ($X). A prefix in the options replaces
+ * the package. */
 static char *c_name(struct emitter *e, const pgt_service *service, const char *method)
 {
     struct tc_buf full = {0}, name = {0};
@@ -233,6 +238,8 @@ static char *member_name(struct emitter *e, const char *method)
     return arena_take(e, &name);
 }
 
+/* Gets protobuf-c's names of a message type (".pkg.Name", may be NULL), in the arena: *camel of its struct, *lower of
+ * its functions. Returns false with the reason if the request does not have the type. */
 static bool type_names(struct emitter *e, const struct method *m, const char *type, char **camel, char **lower)
 {
     const pgt_file *home = pgt_schema_home(e->schema, type);
@@ -315,8 +322,8 @@ static void table_emit(struct emitter *e)
     tc_buf_append_str(e->source, "};\n");
 }
 
-/* Writes the struct of handlers, their callers, and the function that registers them. `m`: the service's first method.
- */
+/* Writes the struct of handlers, their callers, the table of both, and the function that registers the handlers. `m`:
+ * the service's first method. */
 static void handlers_emit(struct emitter *e, const pgt_service *service, const struct method *m)
 {
     const struct method *first = m;

@@ -5,7 +5,14 @@
  * describes an optional field X as the only member of a oneof "_X", and protobuf-c generates a member _X_case for it.
  *
  * Extensions of options (validation rules, annotations) are for compilers. They are removed, with the imports that only
- * they use, so that generated code does not include headers of those imports. */
+ * they use, so that generated code does not include headers of those imports.
+ *
+ * A field gets another name if its member could not be compiled: another member has that name, or it is a word that
+ * cannot be a member (names.h). The numbers of fields stay, and so do the bytes on the wire. Services are removed.
+ *
+ * pgt_messages_prepare changes the descriptors of the unpacked request where they lie, for all files of the request.
+ * New names lie in the schema's arena, which must outlive the request's use. Read pgt_messages_prepare first, then
+ * message_prepare. */
 #include "messages.h"
 
 #include <errno.h>
@@ -28,9 +35,9 @@ struct used_file {
 
 struct usage {
     const struct pgt_schema *schema;
-    struct tc_arena arena;
-    struct tc_arena *names; /* the schema's arena, for new names of fields */
-    const pgt_file *file;
+    struct tc_arena arena;   /* of `files` */
+    struct tc_arena *names;  /* the schema's arena, for new names of fields */
+    const pgt_file *file;    /* the file that is prepared */
     struct used_file *files; /* files that define a used type, or import such a file publicly */
 };
 
@@ -71,7 +78,8 @@ static size_t drop_custom_options(pgt_field **extensions, size_t n)
 #define BASE_NAME "protobuf_c_base"
 
 /* Makes room for a field `base`: the first member of a message's struct has that name, unless protobuf-c's option
- * base_field_name sets another. All messages share the static options; the request's arena does not free them. */
+ * base_field_name sets another. Messages without such options share the static ones, which the request's arena does
+ * not free. */
 static void base_rename(pgt_message *m)
 {
     static Google__Protobuf__ProtobufCMessageOptions only_name = GOOGLE__PROTOBUF__PROTOBUF_CMESSAGE_OPTIONS__INIT;
@@ -177,6 +185,7 @@ static void fields_rename(struct tc_arena *arena, const pgt_file *file, pgt_mess
     pgt_names_clear(&members);
 }
 
+/* Prepares a message and those nested in it, and marks the files of their fields' types as used. */
 static void message_prepare(struct usage *u, pgt_message *m)
 {
     m->n_extension = drop_custom_options(m->extension, m->n_extension);
@@ -281,6 +290,7 @@ static int spawn_and_wait(const char *program, FILE *in, FILE *out)
     return status;
 }
 
+/* Appends the whole file, from its beginning. */
 static void read_all(FILE *file, struct tc_buf *out)
 {
     size_t n;

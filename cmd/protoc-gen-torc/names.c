@@ -3,10 +3,16 @@
  * protoc-gen-c writes the types, functions and constants of messages, so the names here must follow its rules:
  *
  *   all         The parts of a full name are joined by "__".
- *   lower case  A '_' comes before a capital letter that follows a character which is not one: "SayHTTPHello" becomes
- *               "say_httphello".
+ *   lower case  A '_' comes before a capital letter that is neither the first character nor behind another capital
+ *               letter: "SayHTTPHello" becomes "say_httphello".
  *   camel case  The first letter and the letter behind a '_' become capitals, and the '_' is dropped: "say_hello"
- *               becomes "SayHello". */
+ *               becomes "SayHello".
+ *
+ * The member of a field follows another rule: it is in lower case without any new '_' ("barBaz" becomes "barbaz"), and
+ * protobuf-c appends '_' to one of its `keywords`. `taken_members` are further words that cannot be members.
+ *
+ * Functions append to the caller's buffer. The only state is in the sets of names (pgt_name_take), which find two
+ * things of one name. The caller owns a set and empties it before it frees the arena of the set's names. */
 #include "names.h"
 
 #include <stdlib.h>

@@ -10,7 +10,7 @@ bool pgt_is_identifier(struct tc_slice s);
 /* Returns true if `s` is one or more identifiers with dots between them. */
 bool pgt_is_full_name(struct tc_slice s);
 /* Returns true if `s` may stand in an #include and in a comment: it is not empty and has no double quote, backslash or
- * control character, no begin or end of a comment, and no "?\?" (trigraphs begin with it). */
+ * control character, no begin or end of a comment, and no two question marks in a row (trigraphs begin with them). */
 bool pgt_is_file_name(struct tc_slice s);
 
 /* Returns true if `lower` cannot be the name of a member although protobuf-c does not rename it: a macro ("linux",
@@ -26,7 +26,7 @@ const char *pgt_name_take(struct pgt_name **names, struct tc_arena *arena, const
 void pgt_names_clear(struct pgt_name **names);
 
 /* Appends a method's name as a member of the struct of handlers: "say_hello" for "SayHello", and with a '_' behind it
- * for "size", keywords of C and C++ and what pgt_is_taken_member refuses. */
+ * for "size", keywords of C and C++ and words of pgt_is_taken_member. */
 void pgt_member(struct tc_buf *out, struct tc_slice name);
 /* Appends "barbaz" for the field "barBaz". NULL appends nothing. */
 void pgt_field_lower(struct tc_buf *out, const char *name);

@@ -36,7 +36,8 @@ static bool program_read(struct pgt_options *options, struct tc_slice value, cha
     return value.len || tc_refuse(why, "protoc-gen-c: expected the path of a program after a '='");
 }
 
-/* Reads an option that needs no value ("messages" or "messages=true"); refuses any other text as unknown. */
+/* Reads an option that needs no value. `name` is its text, for "messages=true" without the "=true". Refuses any other
+ * text as unknown. */
 static bool flag_read(struct pgt_options *options, struct tc_slice name, char **why)
 {
     if (tc_slice_eq_str(name, "messages"))
