@@ -15,12 +15,13 @@ static enum callgrind_owner owner_of(const char *object)
         return CALLGRIND_TORC;
     if (strncmp(name, "libnghttp2", 10) == 0)
         return CALLGRIND_NGHTTP2;
-    bool libc = strncmp(name, "libc.", 5) == 0 || strncmp(name, "libc-", 5) == 0; /* "libc-2.31.so" before 2.34 */
+    bool libc = strncmp(name, "libc.", 5) == 0 || strncmp(name, "libc-", 5) == 0; /* "libc-": glibc before 2.34 */
     return libc ? CALLGRIND_LIBC : CALLGRIND_OTHER;
 }
 
-/* Reads a callgrind dump. "ob=FILE" begins the costs of an object file; "LINE COST" is its own cost. The "LINE COST"
- * after "calls=..." is the callee's cost, which is counted at the callee. */
+/* Adds the instructions of a callgrind dump to `out`, by owner. "ob=FILE" begins the costs of an object file, and each
+ * "LINE COST" is a cost of its own code. The "LINE COST" after "calls=..." is the callee's cost, which is counted at
+ * the callee. */
 static void read_profile(FILE *f, struct callgrind *out)
 {
     enum callgrind_owner owner = CALLGRIND_OTHER;
@@ -51,6 +52,8 @@ bool callgrind_there(void)
     return false;
 }
 
+/* Runs the command under callgrind, which writes its dump to `path`. Reads the command's first number and the dump into
+ * `out`, which must be zeroed. Returns false if that fails or nothing was counted. */
 static bool run_to(const char *command, const char *path, struct callgrind *out)
 {
     char line[1200];

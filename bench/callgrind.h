@@ -15,13 +15,14 @@ enum callgrind_owner {
 
 struct callgrind {
     double instructions[CALLGRIND_OWNERS];
-    double first; /* the number that the program printed on standard output */
+    double first; /* the number that the program's standard output begins with */
 };
 
 /* Returns true if valgrind is installed. Otherwise prints on standard output that its counts are skipped. */
 bool callgrind_there(void);
-/* Runs the command under callgrind and fills *out. Programs that the command starts are not counted. Returns false with
- * a message on stderr if the command fails, if its output does not begin with a number, or if nothing was counted. */
+/* Runs a program under callgrind and fills *out. command: the program and its arguments, as words of the shell.
+ * Programs that this program starts are not counted. Returns false with a message on stderr if the program fails, if
+ * its output does not begin with a number, or if nothing was counted; the figures in *out mean nothing then. */
 bool callgrind_run(const char *command, struct callgrind *out);
 /* Returns the instructions of all owners. */
 double callgrind_all(const struct callgrind *c);

@@ -5,8 +5,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Writes a self-signed P-256 certificate for 127.0.0.1 and localhost, valid for a day, and then its key, both in PEM.
- * Flushes `to`. Returns false with OpenSSL's errors, if any, on stderr. */
+/* Writes a self-signed P-256 certificate for 127.0.0.1 and localhost, valid from an hour ago until a day from now, and
+ * then its key, both in PEM. Flushes `to`, which stays open. Returns false if that fails, with OpenSSL's errors, if
+ * any, on stderr; `to` may have a part then. */
 bool certificate_write(FILE *to);
 
 #endif

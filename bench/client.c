@@ -8,7 +8,11 @@
 
 #include "measure.h"
 
-enum { LATENCIES_MAX = 4000000, PAYLOAD = 64, PAYLOAD_MAX = 4000000 };
+enum {
+    LATENCIES_MAX = 4000000,
+    PAYLOAD = 64, /* bytes of a message if no argument says how many */
+    PAYLOAD_MAX = 4000000
+};
 
 void (*client_hook)(const struct client *c, bool over);
 
@@ -39,7 +43,8 @@ static bool read_number(const char *text, unsigned long least, unsigned long mos
     return *text && !*end && *number >= least && *number <= most;
 }
 
-/* Parses AMOUNT: seconds, less than 1000, or a number of RPCs followed by x. */
+/* Parses AMOUNT: seconds, above 0 and below 1000, or a number of RPCs, at least 1, followed by x, which becomes
+ * `limit`. Returns false for any other text. */
 static bool read_amount(struct client *c, const char *text, double *seconds)
 {
     char *end;

@@ -1,5 +1,6 @@
-/* Linked into a client of bench/rpc: counts the allocations per RPC in the measured period and prints them on a line
- * before the client's own. Prints each library with at least 0.001 allocations per RPC on standard error. */
+/* Linked into a client of bench/rpc: counts the calls of malloc, calloc and realloc in the measured period, and prints
+ * their number per RPC on a line before the client's own. Prints the number of each library with at least 0.001 calls
+ * per RPC on standard error. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +14,14 @@ void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t size);
 
-/* Call sites that allocate, by return address. The counted programs have one thread. */
+/* Call sites that allocate, by return address, in a hash table. The counted runs have one thread. */
 static struct site {
     void *at;
     uint64_t n;
 } sites[SITES];
 static bool counting;
 
+/* A call site that finds the table full is not counted. */
 static void count(void *at)
 {
     size_t i = ((uintptr_t)at * 0x9e3779b97f4a7c15u) >> 52;
@@ -55,6 +57,7 @@ struct library {
     uint64_t n;
 };
 
+/* Adds the sites up by library and prints the sums. Libraries after the 32nd are left out. */
 static void report(const struct client *c)
 {
     struct library libraries[32];

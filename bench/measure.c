@@ -1,7 +1,13 @@
 /* Keeps pairs of figures and prints them: the medians of both sides, and the median of the ratios with their range.
  *
  * The printed ratio is the median of the pairs' ratios, not the ratio of the two medians. A divisor that is not above 0
- * makes the ratio 0. A row without pairs has no figures: the table says "not measured", the JSON "runs":0. */
+ * makes the ratio 0. A row without pairs has no figures: the table says "not measured", the JSON "runs":0.
+ *
+ * Rows belong to the caller and hold copies of their texts; nothing is allocated. The texts stand in the JSON as they
+ * are, so the processor's name loses the characters that JSON would need escaped. The clocks may be read by any thread;
+ * measure_random, which has a state, and the prints are for one thread.
+ *
+ * Read measure_report first, then ratios_of. */
 #include "measure.h"
 
 #include <sched.h>
@@ -94,6 +100,7 @@ double measure_median(const double *values, size_t n)
     return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
 }
 
+/* Sets the median, the least and the greatest of the pairs' ratios; all are 0 if the row has no pairs. */
 static void ratios_of(const struct measure_row *row, double *median, double *least, double *most)
 {
     double ratios[MEASURE_PAIRS_MAX];
@@ -107,6 +114,7 @@ static void ratios_of(const struct measure_row *row, double *median, double *lea
     *median = measure_median(ratios, row->n);
 }
 
+/* Writes the processor's name as the system tells it, or "unknown processor", with ' instead of " and \. */
 static void processor(char *out, size_t size)
 {
     char line[256];
@@ -127,6 +135,7 @@ static void processor(char *out, size_t size)
             *p = '\'';
 }
 
+/* `load`: the average of the last minute; 0 if the system does not tell. */
 static void describe_machine(char *cpu, size_t size, struct utsname *system, double *load)
 {
     *load = 0;

@@ -8,23 +8,28 @@
 #include "server.h"
 
 enum { TORC, NGHTTP2, GRPC, CLIENTS };
-enum { NGHTTP2_CONNECTION_EXTRA = 5120, RING_ENDPOINT = 600 };
+enum {
+    NGHTTP2_CONNECTION_EXTRA = 5120, /* bytes that a connection of Torc may take more than one of nghttp2 */
+    RING_ENDPOINT = 600              /* bytes that an endpoint on a ring may take */
+};
 
 static const char *const names[CLIENTS] = {"bench_memory_torc", "bench_memory_nghttp2", "bench_memory_grpc"};
 static const char *const titles[CLIENTS] = {"torc", "bare nghttp2", "gRPC C++"};
 
 static const struct {
-    const char *kind, *what, *unit;
-    unsigned n;
-    double divisor;
-    double targets[CLIENTS]; /* the least ratio to each peer; 0: no target */
-    double allowance;        /* bytes that are added to nghttp2's figure */
+    const char *kind, *what, *unit; /* kind: the client's argument (memory.h) */
+    unsigned n;                     /* the client's argument N */
+    double divisor;                 /* bytes of a `unit` */
+    double targets[CLIENTS];        /* the least ratio to each peer; 0: no target */
+    double allowance;               /* bytes that are added to nghttp2's figure */
 } subjects[] = {
     {"idle", "process with one idle channel", "MB", 1, 1e6, {0}, 0},
     {"connections", "an idle connected endpoint, of 1,000", "bytes", 1000, 1, {0, 1, 0}, NGHTTP2_CONNECTION_EXTRA},
     {"calls", "a call that waits, of 10,000", "bytes", 10000, 1, {0}, 0},
 };
 
+/* Measures subject i. Fills in rows[0], ..., one for each peer that was built. Returns the number of rows, or 0 if a
+ * client failed. */
 static size_t compare(struct measure_row *rows, size_t i, const struct server *s, unsigned pairs, const bool *have)
 {
     struct measure_row *row[CLIENTS] = {NULL};
@@ -51,7 +56,8 @@ static size_t compare(struct measure_row *rows, size_t i, const struct server *s
     return n;
 }
 
-/* There is no peer, since gRPC C++ of Debian has no ring_hash outside xDS. The row's "peer" is the target, in bytes. */
+/* Measures Torc's endpoint on a ring. There is no peer, since gRPC C++ of Debian has no ring_hash outside xDS. The
+ * row's "peer" is the target, in bytes. Returns false if the client failed. */
 static bool ring(struct measure_row *row, const struct server *s, unsigned pairs)
 {
     measure_init(row, "bytes", "target", 1, "an endpoint on a ring (65,536 entries), not connected, of 10,000");

@@ -2,7 +2,7 @@
  *
  *     idle          resident memory of the process with one idle channel (N is not used, but must not be 0)
  *     connections   what each of N idle connections adds to the process's own memory
- *     calls         what each of N calls without an answer adds */
+ *     calls         what each of N calls without an answer adds to the process's own memory */
 #ifndef TORC_BENCH_MEMORY_H
 #define TORC_BENCH_MEMORY_H
 
@@ -14,8 +14,9 @@ extern "C" {
 
 #define MEMORY_HANG "/torc.test.Backend/Hang" /* a method that never answers */
 
-/* Return the resident bytes: memory_resident all of them, memory_own the anonymous ones alone (RssAnon).
- * Both give free memory of the heap back to the system first. */
+/* Return the resident bytes of the process: memory_resident all of them, memory_own the anonymous ones alone (RssAnon),
+ * which are the process's own memory. Both functions give free memory of the heap back to the system first, and return
+ * 0 if /proc/self/status cannot be read. */
 double memory_resident(void);
 double memory_own(void);
 

@@ -4,6 +4,7 @@
 
 #include "memory.h"
 
+/* Returns the bytes in a field of /proc/self/status, "NAME N kB", or 0 if there is none. name: with its colon. */
 static double field(const char *name)
 {
     char line[256];

@@ -1,5 +1,13 @@
-/* bench/memory's client on Torc. Besides the kinds of memory.h it has `ring`: the bytes that each of N endpoints adds
- * which are on a ring and not connected. */
+/* bench/memory's client on Torc. Besides the kinds of memory.h the program has `ring`: the bytes that each of N
+ * endpoints adds which are on a ring and not connected.
+ *
+ * Each kind first makes an RPC on a channel to one endpoint, so that what a process needs once is there before the
+ * first look at its memory. `idle` returns that memory itself. The other kinds then make the N connections, endpoints
+ * or calls, look again, and return the difference divided by N. Channels and calls are never freed, so that all of them
+ * count; main ends the process with _Exit.
+ *
+ * One thread, which drives the loop: in RPCs that block, and in torc_runtime_poll. A failure ends the program. Read
+ * connections first. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +22,7 @@ enum { IDLE_S = 4 };
 struct run {
     torc_runtime *runtime;
     const char *port;
-    unsigned n, connected, started;
+    unsigned n, connected, started; /* connected: connections of the observed channel */
 };
 
 static const char everyone[] = "{\"loadBalancingConfig\":[{\"round_robin\":{}}]}";
@@ -22,8 +30,8 @@ static const char ring[] = "{\"loadBalancingConfig\":[{\"ring_hash\":{\"minRingS
                            "\"requestHashHeader\":\"key\"}}]}";
 
 /* Returns a target of n addresses, all of them the one server: "ipv4:127.0.0.1:P,127.0.0.2:P,...". For n = 1 the
- * address is not one of these, so that the channels of `connections` and `ring` share no connection. The caller frees
- * the text. */
+ * address is not one of these, so that a kind's channel to one endpoint shares no connection with its channel to N. The
+ * caller frees the text. */
 static char *target_of(const struct run *r, unsigned n)
 {
     size_t room = 32 * (size_t)n + 32, at = 0;
@@ -40,6 +48,7 @@ static char *target_of(const struct run *r, unsigned n)
     return text;
 }
 
+/* Opens a channel to n endpoints, with a service config, NULL for none. The channel is never freed. */
 static torc_channel *open_channel(struct run *r, unsigned n, const char *config)
 {
     struct torc_channel_options options = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
@@ -73,7 +82,8 @@ static void one_rpc(torc_channel *channel, torc_metadata *metadata)
     torc_result_free(result);
 }
 
-/* Waits until idle connections have given back the memory that they keep for the next call (http2/connection.c). */
+/* Turns the loop for IDLE_S seconds. Idle connections give back the memory that they keep for the next call after one
+ * second (QUIET_MS in http2/connection.c). */
 static void settle(struct run *r)
 {
     for (time_t end = time(NULL) + IDLE_S; time(NULL) < end;)
@@ -103,7 +113,7 @@ static double connections(struct run *r)
     return (memory_own() - before) / r->n;
 }
 
-/* One endpoint is connected, and its connection counts too: about a byte for each of 10,000 endpoints. */
+/* One of the N endpoints is connected, and its connection counts too: about a byte for each of 10,000 endpoints. */
 static double on_ring(struct run *r)
 {
     torc_metadata *key = torc_metadata_new();

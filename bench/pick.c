@@ -38,11 +38,12 @@ static const struct {
 enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
 
 struct figures {
-    double ns[PARTS][SIZES];
-    double instructions[SIZES][PICK_LEVELS];
+    double ns[PARTS][SIZES];                 /* of a part, for a pick */
+    double instructions[SIZES][PICK_LEVELS]; /* of a level, for a pick; only if `counted` */
     bool counted;
 };
 
+/* Sets f->ns[...][size]. size: an index of `sizes`. */
 static void measure(struct figures *f, size_t size)
 {
     static double ns[PICK_LEVELS][RUNS];
@@ -64,7 +65,8 @@ static void measure(struct figures *f, size_t size)
     pick_world_free(w);
 }
 
-/* A value that rounds to zero is printed as zero, without a sign. */
+/* Returns the instructions of a part for a pick. A value that rounds to zero becomes zero, so that it is printed
+ * without a sign. */
 static double instructions(const struct figures *f, size_t part, size_t size)
 {
     double n = f->instructions[size][parts[part].with] - f->instructions[size][parts[part].without];

@@ -27,16 +27,20 @@ enum pick_level {
 
 struct pick_world;
 
-/* Makes a world for all levels, with all endpoints READY. Ends the program if that fails. */
+/* Makes a world for all levels, with all endpoints READY. endpoints: at least 1. Ends the program if that fails. The
+ * caller frees the world. One thread uses a world. */
 struct pick_world *pick_world_new(size_t endpoints);
 void pick_world_free(struct pick_world *w);
-/* Makes picks, each with a key that depends on the result of the pick before. Ends the program if a pick fails. */
+/* Makes `picks` picks, each with a hash that depends on the result of the pick before. Ends the program if a pick
+ * fails. */
 void pick_run(struct pick_world *w, enum pick_level level, unsigned picks);
 
-/* Counts the instructions of a pick at each level and number of endpoints, by running this program under callgrind:
- * out[size][level]. Returns false with a line that says why the count is skipped; `out` is incomplete then. */
+/* Counts the instructions of a pick at each level and number of endpoints, by running this program under callgrind with
+ * the argument "counted": out[i][level] is for the i-th of main's sizes; `sizes` itself is not read. Returns false with
+ * a line that says why the count is skipped; `out` is incomplete then. */
 bool pick_count(const size_t *sizes, size_t n_sizes, double (*out)[PICK_LEVELS]);
-/* The program's work under callgrind. Returns the exit status: 1 if built without valgrind's headers. */
+/* The program's work under callgrind: dumps the costs of 1,000 picks for each size and level. Returns the exit status:
+ * 0, or 1 if built without valgrind's headers. */
 int pick_counted(const size_t *sizes, size_t n_sizes);
 
 #endif

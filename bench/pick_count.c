@@ -31,7 +31,8 @@ int pick_counted(const size_t *sizes, size_t n_sizes)
     return 0;
 }
 
-/* Reads a dump. Its description, "Client Request: SIZE LEVEL", names the measurement. */
+/* Reads a dump and sets out[SIZE][LEVEL]. The dump's description, "Client Request: SIZE LEVEL", names the measurement;
+ * SIZE is an index. A dump without such a description, as the one at the program's end, is ignored. */
 static void read_dump(const char *path, size_t n_sizes, double (*out)[PICK_LEVELS])
 {
     static const char trigger[] = "Client Request: ";
@@ -51,6 +52,7 @@ static void read_dump(const char *path, size_t n_sizes, double (*out)[PICK_LEVEL
         fclose(f);
 }
 
+/* Runs this program with the argument "counted" under callgrind, which writes its dumps to the folder. */
 static bool run_callgrind(const char *folder)
 {
     char self[512], command[1200];

@@ -3,7 +3,8 @@
  * A world has one tree of each kind but TREE_ROUND_ROBIN. All endpoints of its trees are READY. The world also has
  * rings and a Maglev table, which are searched without a tree, and config selectors, which choose the hash before a
  * tree picks. A pick's hash depends on the subchannel or endpoint that the pick before it found, so picks do not
- * overlap. Read pick_run first: it is the measured code. */
+ * overlap. The world owns all of these until pick_world_free, and one thread uses it. Read pick_run first: it is the
+ * measured code. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include "tree.h"
 #include "xds/resolver/config_selector.h"
 
+/* The tree that a level picks from. Levels that are not listed need none. */
 static const enum tree_kind trees[PICK_LEVELS] = {
     [PICK_WEIGHTED] = TREE_WEIGHTED, [PICK_LEAST] = TREE_LEAST,       [PICK_SCAN] = TREE_SCAN,
     [PICK_RING_HASH] = TREE_RING,    [PICK_PRIORITY] = TREE_PRIORITY, [PICK_CLUSTER] = TREE_CLUSTER,
@@ -28,16 +30,16 @@ static const enum tree_kind trees[PICK_LEVELS] = {
 
 struct pick_world {
     size_t n;
-    struct tree *trees[TREE_ROUND_ROBIN];
+    struct tree *trees[TREE_ROUND_ROBIN]; /* by kind */
     struct tc_ring *ring, *table;
     struct vector_ring *peer;
     struct tc_cluster_refs refs;
     struct tc_config_selector *plain, *filtered;
-    struct tc_arena memory;    /* of the keys and the request */
-    struct tc_headers request; /* its second field is rewritten for each pick */
-    char user[16];
-    struct tc_rng rng;
-    uint64_t hash;
+    struct tc_arena memory;    /* of the ring's keys and the request's list of fields */
+    struct tc_headers request; /* the value of its second field is `user` */
+    char user[16];             /* rewritten before each pick */
+    struct tc_rng rng;         /* for the config selectors */
+    uint64_t hash;             /* of the next pick */
 };
 
 static void fail(const char *what)
@@ -76,7 +78,8 @@ static void ignore(struct tc_cluster_refs *refs, struct tc_rstr *name)
     (void)name;
 }
 
-/* Makes a selector with three routes that do not match before the one that does. */
+/* Makes a selector with three routes that do not match before the one that does. filters: HTTP filters as JSON texts,
+ * each followed by a comma. The selector borrows w->refs. */
 static struct tc_config_selector *make_selector(struct pick_world *w, const char *filters)
 {
     struct tc_xds_config *config = kit_config_routing(
@@ -138,6 +141,7 @@ void pick_world_free(struct pick_world *w)
 
 /* --- picks --- */
 
+/* Returns the address of the subchannel that was picked. */
 static inline uint64_t pick(struct tree *t, uint64_t hash)
 {
     struct tc_subchannel *found = tree_pick(t, hash);
@@ -146,6 +150,7 @@ static inline uint64_t pick(struct tree *t, uint64_t hash)
     return (uint64_t)(uintptr_t)found;
 }
 
+/* Has the RPC pass the filters that the selector gave, to their end. */
 static void pass_filters(struct fake_lb *f, struct tc_headers *metadata, struct tc_call_config *config)
 {
     struct tc_filter_call call = {
@@ -189,6 +194,7 @@ static inline void set_user(struct pick_world *w, uint64_t h)
     memcpy(w->user, text, sizeof(text));
 }
 
+/* One pick at a level. Returns what it found, as a number. t: the level's tree, if it has one. */
 static inline uint64_t once(struct pick_world *w, struct tree *t, enum pick_level level, uint64_t h)
 {
     switch (level) {

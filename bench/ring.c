@@ -7,8 +7,11 @@
  *     memory   bytes an entry, of the ring and of the vector
  *
  * Both sides get the same endpoints. The program compares the rings that the first pair of a build still has at its
- * end, each update, and each table; it ends at a difference. Addresses and hashes are random and differ in each run.
- * With TORC_BENCH_SMALL in the environment the largest ring is left out. */
+ * end, each update, and each table; the program ends at a difference. Addresses and hashes are random and differ in
+ * each run. With TORC_BENCH_SMALL in the environment the largest ring is left out.
+ *
+ * One thread; all times are its CPU time. The bench functions add one pair at a time to the caller's row, and free what
+ * they make. main, which names the rows and their targets, is to be read first. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,11 +26,14 @@
 #include "ring/ring_internal.h"
 #include "ring/update.h"
 
-enum { KEY_MAX = 32, COLD_BYTES = 96 << 20 };
+enum {
+    KEY_MAX = 32,
+    COLD_BYTES = 96 << 20 /* of the rings that cold picks go round, at 16 bytes an entry */
+};
 
 static volatile uint64_t sink; /* keeps the compiler from dropping picks */
 
-/* Endpoints with random addresses, as items of both rings. */
+/* Endpoints with random addresses, as items of both rings. The items' keys are in `text`. */
 struct set {
     size_t n;
     char (*text)[KEY_MAX];
@@ -61,12 +67,14 @@ static void set_fini(struct set *s)
     tc_free(s->peer);
 }
 
+/* Builds Torc's ring of at least `min` entries. The caller unrefs the ring. */
 static struct tc_ring *build_ours(const struct set *s, uint64_t min, uint64_t max)
 {
     return tc_ring_new(s->ours, s->n, min, max, TC_RING_SIZE_MAX);
 }
 
-/* Ends the program unless both rings have the same hashes, and the same endpoint for 1,000 random hashes. */
+/* Ends the program unless both rings have as many entries of the same hashes, and the same endpoint for 1,000 random
+ * hashes. */
 static void check_same(const struct tc_ring *a, const struct vector_ring *b)
 {
     bool same = tc_ring_size(a) == vector_ring_size(b);
@@ -85,9 +93,11 @@ static void check_same(const struct tc_ring *a, const struct vector_ring *b)
 /* How a benchmark treats the rings that it builds. */
 enum memory {
     REPLACED, /* the old ring is freed once the new one is built, as in an update: later rings reuse its memory */
-    FRESH     /* all rings of a pair stay until its end, so that none reuses another one's memory */
+    FRESH     /* all rings of a pair stay until the pair's end, so that none of them reuses another one's memory */
 };
 
+/* Measures the ms of a build of at least `min` entries over 1,000 endpoints. In a pair each side builds `batch` rings,
+ * one for each set of endpoints. With REPLACED the time includes freeing the old ring. */
 static void bench_build(struct measure_row *row, uint64_t min, enum memory memory, unsigned pairs)
 {
     unsigned batch = min > 100000 ? 1 : min > 10000 ? 8 : 64;
@@ -137,7 +147,8 @@ static inline uint64_t next_hash(uint64_t h, uint64_t found)
 }
 
 /* Each pick's hash depends on the result of the last pick, so picks do not overlap. The hash also chooses the ring: one
- * ring stays in the caches, many do not fit. Returns the ns of a pick. */
+ * ring stays in the caches unless it is too large for them, many do not fit. Returns the ns of a pick with its share of
+ * the loop. */
 static double picks_ours(struct tc_ring **rings, size_t n_rings, unsigned picks)
 {
     uint64_t h = measure_random(), sum = 0;
@@ -153,6 +164,7 @@ static double picks_ours(struct tc_ring **rings, size_t n_rings, unsigned picks)
     return (double)(t1 - t0) / picks;
 }
 
+/* Measures the sorted vectors with the loop of picks_ours. Returns the ns of a pick with its share of the loop. */
 static double picks_peer(struct vector_ring **rings, size_t n_rings, unsigned picks)
 {
     uint64_t h = measure_random(), sum = 0;
@@ -182,6 +194,8 @@ static double picks_none(unsigned picks)
     return (double)(t1 - t0) / picks;
 }
 
+/* Measures the ns of a pick in rings of at least `min` entries over 1,000 endpoints: in one ring or, if `cold`, in
+ * rings of about COLD_BYTES together, which differ by one endpoint from one to the next. */
 static void bench_picks(struct measure_row *row, uint64_t min, bool cold, unsigned pairs)
 {
     struct set s;
@@ -214,8 +228,8 @@ static void bench_picks(struct measure_row *row, uint64_t min, bool cold, unsign
     set_fini(&s);
 }
 
-/* Copies the items of `before`: with `added` inserted at a random place, or, if it is NULL, without a random one of
- * them. Fills `from` for tc_ring_update. Returns the new number of items. */
+/* Copies the n items of `before` to `after`: with `added` inserted before a random one of them, or, if `added` is NULL,
+ * without a random one of them. Fills `from` for tc_ring_update. Returns the new number of items. */
 static size_t change_one(struct tc_ring_item *after, uint32_t *from, const struct tc_ring_item *before, size_t n,
                          const struct tc_ring_item *added)
 {
@@ -233,9 +247,9 @@ static size_t change_one(struct tc_ring_item *after, uint32_t *from, const struc
     return m;
 }
 
-/* Measures an update against a build of the same ring, while endpoints are added or removed one by one. The time
- * includes freeing the old ring. The ring that is updated comes from the last update or, with `fresh`, from a build.
- */
+/* Measures the ms of an update against a build of the same ring of 65,536 to `max` entries, while endpoints are added
+ * to the first n, or removed, one by one. The time of each side includes freeing that side's old ring. The ring that is
+ * updated comes from the last update or, with `fresh`, from a build. */
 static void bench_update(struct measure_row *row, size_t n, uint64_t max, bool add, bool fresh, unsigned pairs)
 {
     size_t room = n + pairs, used = n;
@@ -301,7 +315,8 @@ static void report_memory(void)
     set_fini(&s);
 }
 
-/* `uneven`: weights from 1 to 4. */
+/* Measures the ms of building a Maglev table of `size` slots, which must be a prime. `uneven`: weights from 1 to 4;
+ * else all endpoints have the same weight. */
 static void bench_table(struct measure_row *row, size_t endpoints, uint32_t size, bool uneven, unsigned pairs)
 {
     uint32_t *peer = tc_calloc(size, sizeof(*peer));

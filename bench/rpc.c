@@ -3,7 +3,10 @@
  *
  * `subjects` names the loads, the figures and peers of each, and the targets. Then Torc is compared with itself: over
  * xDS, and with the loop on a thread of its own. Costs in allocations and instructions follow (rpc_cost.c). A peer that
- * was not built has no rows. A client that fails ends the run, and the rows until then are reported. */
+ * was not built has no rows. A client that fails ends the run, and the rows until then are reported.
+ *
+ * One thread, which waits for each client in turn. main owns the servers, bench_mesh the control plane. Read `subjects`
+ * and bench first. */
 #include "rpc.h"
 
 #include <stdio.h>
@@ -19,15 +22,15 @@ struct figures {
 };
 
 enum { CPU, TIME, P50, MBPS, RATE, FIGURES };
-static const char *const units[FIGURES] = {"us", "us", "us", "MB/s", "k/s"};
+static const char *const units[FIGURES] = {"us", "us", "us", "MB/s", "k/s"}; /* MB/s: of messages in one direction */
 
 /* The measurements of a load: one row for each figure and peer. */
 struct subject {
     struct load load;
-    const char *name, *of; /* of: what the client counts, "RPC" or "message" */
-    unsigned figures;      /* bits: CPU, ... */
-    unsigned peers;        /* bits: NGHTTP2, ... */
-    double targets[FIGURES][CLIENTS];
+    const char *name, *of;            /* of: what the client counts, "RPC" or "message" */
+    unsigned figures;                 /* bits: CPU, ... */
+    unsigned peers;                   /* bits: NGHTTP2, ... */
+    double targets[FIGURES][CLIENTS]; /* the least ratio to each peer; 0: no target */
 };
 
 #define BIT(n) (1u << (n))
@@ -60,9 +63,9 @@ static const struct subject subjects[] = {
 struct bench {
     struct table table;
     struct server plain, tls;
-    const char *seconds;
+    const char *seconds; /* AMOUNT of client.h; of argv */
     unsigned pairs;
-    bool have[CLIENTS];
+    bool have[CLIENTS]; /* was built */
 };
 
 struct measure_row *table_add(struct table *t, const struct measure_row *row)
@@ -83,6 +86,7 @@ void rpc_command(char *to, size_t size, const char *program, const struct server
              load->kind ? load->kind : "unary", load->bytes ? load->bytes : 64, load->tls ? s->resources : "");
 }
 
+/* Runs a client on a load and sets all of figures[FIGURES]. Returns false if the client failed. */
 static bool run_client(const struct bench *b, int client, const struct load *load, double *figures)
 {
     char command[1024];
@@ -98,6 +102,7 @@ static bool run_client(const struct bench *b, int client, const struct load *loa
     return true;
 }
 
+/* Sets a row without pairs for one figure of a subject, compared with one peer. */
 static void make_row(struct measure_row *row, const struct subject *s, int figure, int peer)
 {
     const char *unit = units[figure], *title = titles[peer];
@@ -118,7 +123,8 @@ static void make_row(struct measure_row *row, const struct subject *s, int figur
     }
 }
 
-/* Runs the clients alternately, and adds rows for each of the subject's peers that was built. */
+/* Runs the clients alternately, and adds rows for each of the subject's peers that was built. Returns false if a client
+ * failed; the rows keep the pairs until then. */
 static bool bench(struct bench *b, const struct subject *s)
 {
     struct measure_row *rows[CLIENTS][FIGURES] = {{NULL}}, row;
@@ -142,7 +148,7 @@ static bool bench(struct bench *b, const struct subject *s)
 }
 
 /* Compares Torc with itself. Torc's figure is that of the variant; the peer is a plain channel whose loop the calling
- * thread drives. */
+ * thread drives. Adds three rows. If a client failed, adds none and returns false. The control plane must run. */
 static bool bench_variants(struct bench *b)
 {
     static const struct load plain[] = {{.outstanding = 64}, {.outstanding = 1}};
@@ -169,6 +175,7 @@ static bool bench_variants(struct bench *b)
     return true;
 }
 
+/* Runs bench_variants beside a control plane that names the plain server as the only endpoint. */
 static bool bench_mesh(struct bench *b)
 {
     struct server control_plane;

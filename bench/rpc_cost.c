@@ -4,8 +4,8 @@
 #include "callgrind.h"
 #include "rpc.h"
 
-/* Counts a long and a short run. The cost of an RPC is their difference divided by the difference in RPCs, so that the
- * program's start and end do not count. */
+/* Counts a short and a long run. The cost of an RPC is their difference divided by the difference in RPCs, so that the
+ * program's start and end do not count. Sets rpc->instructions, and not rpc->first. Returns false if a run failed. */
 static bool instructions_of(const char *program, const struct server *s, const struct load *load, struct callgrind *rpc)
 {
     char command[1024], amount[32];

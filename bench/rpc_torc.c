@@ -1,6 +1,6 @@
 /* bench/rpc's client on Torc (client.h): one RPC at a time blocks, several are asynchronous. The calling thread drives
- * the runtime; with HOST `thread:ADDRESS` the runtime has its own thread. HOST may be an xds:/// target, and PORT is
- * ignored then. */
+ * the runtime; with HOST `thread:ADDRESS`, which is for one unary RPC at a time, the runtime has its own thread. HOST
+ * may be an xds:/// target, and PORT is ignored then. */
 #include "rpc_torc.h"
 
 #include <stdio.h>
@@ -9,6 +9,7 @@
 
 #include "measure.h"
 
+/* One of the asynchronous RPCs; starts the next one when it ends. */
 struct slot {
     struct run *run;
     uint64_t started_ns;
@@ -22,6 +23,7 @@ void run_failed(struct run *r, int code, const char *message)
     r->failed = true;
 }
 
+/* Returns true if the RPC was answered with as many bytes as the request has. Otherwise fails the run. */
 static bool good(struct run *r, const torc_result *result)
 {
     if (torc_result_code(result) == TORC_STATUS_OK &&
@@ -79,6 +81,7 @@ static void run_async(struct run *r)
     free(slots);
 }
 
+/* Makes the runtime and the channel. Returns false if that fails; some failures have a message on stderr. */
 static bool open_channel(struct run *r)
 {
     char target[128];

@@ -1,4 +1,5 @@
-/* bench/rpc's client on Torc: unary RPCs (rpc_torc.c) and streams (rpc_torc_stream.c). */
+/* bench/rpc's client on Torc: unary RPCs (rpc_torc.c) and streams (rpc_torc_stream.c). All of it runs on the main
+ * thread. */
 #ifndef TORC_BENCH_RPC_TORC_H
 #define TORC_BENCH_RPC_TORC_H
 
@@ -11,13 +12,13 @@ struct run {
     torc_runtime *runtime;
     torc_channel *channel;
     struct torc_call_options lending; /* of asynchronous unary RPCs: requests are lent, not copied */
-    unsigned under_way;
-    bool failed;
+    unsigned under_way;               /* asynchronous RPCs or streams that have not ended */
+    bool failed;                      /* no further message of a stream is sent then, and the exit status is 1 */
 };
 
 /* Runs streams as the arguments say until client_over. Sets `failed` if one fails. */
 void run_streams(struct run *r);
-/* Sets `failed` and prints the reason on stderr. */
+/* Sets `failed` and prints the reason on stderr. code: a status code, or 0 where the failure is none of an RPC. */
 void run_failed(struct run *r, int code, const char *message);
 
 #endif

@@ -4,9 +4,10 @@
 #include "measure.h"
 #include "rpc_torc.h"
 
+/* One of several streams. */
 struct stream {
     struct run *run;
-    torc_stream *call;
+    torc_stream *call; /* freed by on_done */
     uint64_t started_ns;
 };
 
@@ -42,6 +43,7 @@ static void run_one(struct run *r)
     torc_stream_free(call);
 }
 
+/* Sends the next message without waiting, and asks for its echo. */
 static void send_next(struct stream *s)
 {
     struct run *r = s->run;
@@ -53,7 +55,8 @@ static void send_next(struct stream *s)
     }
 }
 
-/* The echo of a message has come, so the message was written, and the stream takes the next one at once. */
+/* The echo of a message has come, so the message was written, and the stream takes the next one at once. Once the run
+ * is over or has failed, half-closes the stream instead, and on_done follows. */
 static void on_echo(struct stream *s)
 {
     struct run *r = s->run;
@@ -82,6 +85,7 @@ static void on_done(torc_stream *call, const torc_result *result, void *arg)
     torc_stream_free(call);
 }
 
+/* Runs the streams until all of them have ended. */
 static void run_many(struct run *r)
 {
     static const struct torc_stream_events events = {TORC_SIZE(torc_stream_events), .on_message = on_message,

@@ -3,7 +3,11 @@
  * Four runtimes share an xDS domain; each has its own channel to the same cluster. One, two and four of them send RPCs
  * at a time. RPCs that the circuit breaker drops at once measure the client alone (route, hash, policies, the shared
  * RPC count): their rate should grow with the cores. RPCs that backend processes answer share the cores with the
- * backends: their CPU time is the figure to look at. */
+ * backends: their CPU time is the figure to look at.
+ *
+ * While a run lasts, a lane belongs to its runtime's thread, which starts an RPC for each one that ends. The main
+ * thread waits for the lane's semaphore, and uses the rest of the lane only before the run and after it. The control
+ * plane is in this process, on a thread of its own (kits/mesh.h). Read run first. */
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,15 +25,16 @@ enum { RUNTIMES_MAX = 4, OUTSTANDING = 64, RUNS_MAX = MEASURE_PAIRS_MAX, BACKEND
 struct lane {
     _Alignas(CACHE_LINE) torc_runtime *rt;
     torc_channel *ch;
-    struct torc_call_options options;
-    uint64_t until_ns;
-    unsigned running; /* calls in flight; while a run lasts, written by the runtime's thread alone */
-    sem_t over;       /* posted when the last call of a run has ended */
-    uint64_t rpcs;
+    struct torc_call_options options; /* with the metadata given to open_lane, borrowed */
+    uint64_t until_ns;                /* on measure_wall_ns: the run's end */
+    unsigned running;                 /* calls in flight or yet to begin */
+    sem_t over;                       /* posted when the last call of a run has ended */
+    uint64_t rpcs;                    /* that ended in the run, whatever their status */
 };
 
 static void on_done(const torc_result *r, void *arg);
 
+/* No call takes the place of one that ended or could not begin. */
 static void leave(struct lane *l)
 {
     if (--l->running == 0)
@@ -42,6 +47,7 @@ static void begin(struct lane *l)
         leave(l);
 }
 
+/* Begins the next call, unless the number of the lane's RPCs is a multiple of 16 and the run's time is over. */
 static void on_done(const torc_result *r, void *arg)
 {
     struct lane *l = arg;
@@ -53,6 +59,7 @@ static void on_done(const torc_result *r, void *arg)
         leave(l);
 }
 
+/* Begins a lane's run, on the runtime's thread. */
 static void start(void *arg)
 {
     struct lane *l = arg;
@@ -67,7 +74,8 @@ static uint64_t process_cpu_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Runs n lanes. Returns the RPCs per second of all lanes together. *cpu_ns: the process's CPU time for each RPC. */
+/* Runs the first n lanes. Returns the RPCs per second of all of them together. *cpu_ns: the process's CPU time for each
+ * RPC. */
 static double run(struct lane *lanes, unsigned n, uint64_t run_ns, double *cpu_ns)
 {
     uint64_t began = measure_wall_ns(), cpu = process_cpu_ns(), rpcs = 0;
@@ -86,6 +94,8 @@ static double run(struct lane *lanes, unsigned n, uint64_t run_ns, double *cpu_n
     return (double)rpcs * 1e9 / (double)(measure_wall_ns() - began);
 }
 
+/* Opens a lane, and makes an RPC whose status is not looked at, so that the channel has its resources. md: borrowed
+ * while the lane is open. */
 static void open_lane(struct lane *l, torc_xds_domain *domain, const char *bootstrap, const torc_metadata *md)
 {
     torc_result *r;
@@ -101,11 +111,12 @@ static void open_lane(struct lane *l, torc_xds_domain *domain, const char *boots
 }
 
 struct settings {
-    uint64_t run_ns;
-    unsigned runs;
+    uint64_t run_ns; /* length of a run */
+    unsigned runs;   /* of each number of runtimes */
 };
 
-/* Fills in rows of two and four runtimes against one: time and CPU time per RPC. Returns the number of rows. */
+/* Fills in rows of two and four runtimes against one: time and CPU time per RPC. `what` begins the rows' names;
+ * `cluster` are fields of the cluster "c" (kit_mesh_put_cluster). Returns the number of rows. */
 static size_t bench(struct measure_row *rows, struct kit_mesh *k, const char *what, const char *cluster,
                     const struct settings *s)
 {
@@ -143,6 +154,7 @@ static size_t bench(struct measure_row *rows, struct kit_mesh *k, const char *wh
     return 2 * (COUNTS - 1);
 }
 
+/* Puts the backends as the endpoints of the cluster "c". */
 static void put_endpoints(struct kit_mesh *k, const struct server *backends)
 {
     struct tc_buf b = {0};

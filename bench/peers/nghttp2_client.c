@@ -1,6 +1,13 @@
-/* bench/rpc's client on nghttp2 alone (client.h): one connection, a poll loop, large reads, and as few writes as the
- * buffer allows. Its cost is about the least that an HTTP/2 client on this library can have: it has no load balancing
- * and no deadlines. */
+/* bench/rpc's client on nghttp2 alone (client.h): one connection, one thread, a poll loop, large reads, and as few
+ * writes as the buffer allows. The client has neither load balancing nor deadlines, so its cost is about the least that
+ * an HTTP/2 client on nghttp2 can have.
+ *
+ * There are OUTSTANDING slots; each has one HTTP/2 stream at a time. A slot of unary RPCs starts its next RPC when its
+ * stream closes (on_close). A slot of another kind keeps its stream, and goes on with each message (on_message). No
+ * slot goes on after client_over. The program ends when no stream is open (`under_way` is 0), or at the first failure.
+ * All callbacks run inside the functions of nghttp2 that flush and turn call.
+ *
+ * main owns the slots and the message; a stream's user data and its source of DATA borrow its slot. Read turn first. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,13 +18,18 @@
 #include "measure.h"
 #include "nghttp2_wire.h"
 
-enum { PREFIX = 5, BUFFER = 256 << 10, FRAME = 32768, WINDOW = 16 << 20 };
+enum {
+    PREFIX = 5, /* bytes before a message: a flag and the length */
+    BUFFER = 256 << 10,
+    FRAME = 32768,    /* more bytes than nghttp2 gives to be sent at a time */
+    WINDOW = 16 << 20 /* the connection's receive window, in bytes */
+};
 
 /* A unary RPC, or a stream with one message at a time. */
 struct slot {
-    uint64_t started_ns;
-    int32_t id;
-    size_t sent, received; /* bytes of the present message */
+    uint64_t started_ns;   /* when the RPC began, or the present message of a stream */
+    int32_t id;            /* of the HTTP/2 stream */
+    size_t sent, received; /* bytes of the present message and of its answer, prefixes included */
     bool ok, last;         /* ok: the status is OK, or the client cancelled; last: no message follows the present one */
 };
 
@@ -25,15 +37,17 @@ struct run {
     struct client c;
     nghttp2_session *session;
     struct wire wire;
-    unsigned under_way;
+    unsigned under_way; /* HTTP/2 streams that are open */
     bool failed;
-    unsigned char *message;
+    unsigned char *message; /* the prefix and the payload; owned */
     size_t message_size;
     unsigned char out[BUFFER];
-    size_t out_len, out_at;
+    size_t out_len, out_at; /* out[out_at] to out[out_len - 1] are yet to be sent */
     unsigned char in[BUFFER];
 };
 
+/* Gives nghttp2 the rest of the slot's present message. A stream pauses at the end of a message unless the message is
+ * the last. */
 static ssize_t on_body(nghttp2_session *session, int32_t id, uint8_t *to, size_t room, uint32_t *flags,
                        nghttp2_data_source *source, void *arg)
 {
@@ -53,6 +67,7 @@ static ssize_t on_body(nghttp2_session *session, int32_t id, uint8_t *to, size_t
         (uint8_t *)(n), (uint8_t *)(v), sizeof(n) - 1, sizeof(v) - 1, NGHTTP2_NV_FLAG_NONE                             \
     }
 
+/* Starts an RPC or a stream in the slot. Sets `failed` if nghttp2 refuses. */
 static void start(struct run *r, struct slot *s)
 {
     static const nghttp2_nv echo = FIELD(":path", CLIENT_METHOD), repeat = FIELD(":path", CLIENT_METHOD_REPEAT);
@@ -79,7 +94,8 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     return 0;
 }
 
-/* Handles a received message of a stream. */
+/* Counts a received message of a stream. Then the next one is sent, or the stream ends; the stream of kind repeat sends
+ * nothing more, and is cancelled at the end. */
 static void on_message(struct run *r, struct slot *s)
 {
     uint64_t now = client_done(&r->c, s->started_ns);
@@ -153,7 +169,8 @@ static bool make_message(struct run *r)
     return true;
 }
 
-/* Writes all that the session has to send, in as few writes as the buffer allows, until the socket blocks. */
+/* Writes all that the session has to send, in as few writes as the buffer allows, until the socket blocks. Returns
+ * false if the session or the connection failed. */
 static bool flush(struct run *r)
 {
     const uint8_t *data;
@@ -176,6 +193,8 @@ static bool flush(struct run *r)
     }
 }
 
+/* Writes, waits, and reads once. Returns false if the session or the connection failed, or if the server was silent for
+ * ten seconds. The last stream may close while writing: a cancelled one closes when its RST_STREAM leaves. */
 static bool turn(struct run *r)
 {
     if (!flush(r))

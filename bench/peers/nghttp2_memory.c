@@ -1,4 +1,5 @@
-/* bench/memory's client on nghttp2 alone (memory.h). It stores nothing for a stream but what nghttp2 does. */
+/* bench/memory's client on nghttp2 alone (memory.h). The program stores nothing for a stream but what nghttp2 stores.
+ * Sockets block; a failure ends the program. */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -15,7 +16,7 @@
 struct connection {
     nghttp2_session *session;
     int fd;
-    unsigned answered; /* closed streams */
+    unsigned answered; /* streams that closed: those of calls that hang do not */
     int acknowledged;  /* 1: the server has acknowledged the client's SETTINGS */
 };
 
@@ -47,6 +48,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *
     return 0;
 }
 
+/* Writes all that the session has to send. */
 static void flush(struct connection *c)
 {
     const uint8_t *data;
@@ -60,6 +62,7 @@ static void flush(struct connection *c)
         }
 }
 
+/* Writes, waits for bytes, reads them once, and writes what they caused. */
 static void take_in(struct connection *c)
 {
     static uint8_t in[65536];
@@ -70,6 +73,7 @@ static void take_in(struct connection *c)
     flush(c);
 }
 
+/* Submits a request without a body, to MEMORY_HANG if `hang` is not 0, else to the method that echoes. */
 static void request(struct connection *c, int hang)
 {
     nghttp2_nv fields[] = {
@@ -84,6 +88,7 @@ static void request(struct connection *c, int hang)
         die("request");
 }
 
+/* Connects to 127.0.0.1 + i, and waits for the server's acknowledgement of SETTINGS and for the answer to one RPC. */
 static void connect_to(struct connection *c, const char *port, unsigned i)
 {
     struct sockaddr_in to = {.sin_family = AF_INET,

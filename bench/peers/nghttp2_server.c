@@ -1,8 +1,12 @@
 /* The server of bench/server on nghttp2 alone: one thread, epoll, and one write for all that a read caused unless that
- * exceeds the buffer. It answers every request with its body, of MAX_BODY bytes at most, and status OK. Its cost is
- * about the least that a server on this library can have: it has no deadlines and ignores the method.
+ * exceeds the buffer. The server answers every request with the request's body and status OK; a body of more than
+ * MAX_BODY bytes ends the connection. The server has no deadlines and ignores the method, so its cost is about the
+ * least that a server on nghttp2 can have.
  *
- * Prints its port. */
+ * Prints its port, and runs until it is killed. The epoll data of a connection's socket is its struct conn, which
+ * conn_close frees; that of the listening socket is NULL. A stream's struct stream is the user data of the nghttp2
+ * stream, and on_close frees it; one whose connection closes first is not freed. While a connection has unsent
+ * bytes, the server takes no more frames from the connection's session. Read conn_turn first. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -22,12 +26,13 @@ enum { MAX_BODY = 4096, MAX_EVENTS = 64, BUFFER = 256 << 10 };
 struct conn {
     nghttp2_session *session;
     int fd;
-    uint8_t *unsent; /* what the socket did not take */
+    uint8_t *unsent; /* what the socket did not take; owned; NULL: nothing */
     size_t unsent_len;
 };
 
+/* A request. */
 struct stream {
-    size_t len, at;
+    size_t len, at; /* bytes of the body that came, and those of them that were sent back */
     uint8_t body[MAX_BODY];
 };
 
@@ -126,7 +131,8 @@ static void conn_accept(int listener)
     epoll_ctl(epoll, EPOLL_CTL_ADD, c->fd, &event);
 }
 
-/* Sends the bytes, and keeps in `unsent` what the socket did not take. Returns false if the connection is gone. */
+/* Sends the bytes, and keeps in `unsent` a copy of those that the socket did not take, or loses them if there is no
+ * memory. Frees the old `unsent`, so `data` must not be it. Returns false if the connection is gone. */
 static bool conn_write(struct conn *c, const uint8_t *data, size_t len)
 {
     ssize_t n = len ? send(c->fd, data, len, MSG_NOSIGNAL) : 0;
@@ -143,6 +149,8 @@ static bool conn_write(struct conn *c, const uint8_t *data, size_t len)
     return !rest || epoll_ctl(epoll, EPOLL_CTL_MOD, c->fd, &event) == 0;
 }
 
+/* Writes what the session has to send, until it has no more or the socket takes no more. Returns false if the session
+ * failed or the connection is gone. */
 static bool conn_send(struct conn *c)
 {
     static uint8_t out[BUFFER];
@@ -167,6 +175,8 @@ static bool conn_send(struct conn *c)
     return true;
 }
 
+/* Handles events of epoll: writes unsent bytes, reads once, and writes the answers. Returns false if the connection is
+ * to be closed. */
 static bool conn_turn(struct conn *c, uint32_t events)
 {
     static uint8_t in[BUFFER];

@@ -54,6 +54,7 @@ bool wire_open(struct wire *w, const char *host, const char *port, const char *r
     return fcntl(w->fd, F_SETFL, fcntl(w->fd, F_GETFL) | O_NONBLOCK) == 0;
 }
 
+/* Turns what SSL_read or SSL_write returned into what wire_receive and wire_send return. */
 static ssize_t result_of_tls(struct wire *w, int n)
 {
     if (n > 0)

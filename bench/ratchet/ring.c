@@ -1,6 +1,8 @@
 /* The ring's part of the ratchet: `ratchet_ring build|update|pick|table|slot ENTRIES ROUNDS` does one of these ROUNDS
- * times, on the same keys in each run of the program. `table` builds a Maglev table of ENTRIES slots, `slot` finds
- * slots in one. Instructions are counted from outside (check.py). */
+ * times, on the same keys in each run of the program. Rings and tables are over 1,000 endpoints, those of `update` over
+ * 10,000 or 10,001. `build` and `pick` take ENTRIES as the ring's minimum size: the ring has ENTRIES if that is a
+ * multiple of 1,000, else more. `table` builds a Maglev table of ENTRIES slots, `slot` finds slots in one; ENTRIES must
+ * be a prime then. Instructions are counted from outside (check.py). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +10,17 @@
 #include "ring/maglev.h"
 #include "ring/update.h"
 
-enum { ENDPOINTS = 1000, KEY_MAX = 32, UPDATED = 10000, PLACE = UPDATED / 3 };
+enum {
+    ENDPOINTS = 1000,
+    KEY_MAX = 32,
+    UPDATED = 10000,    /* endpoints of the smaller ring in `update` */
+    PLACE = UPDATED / 3 /* index of the endpoint that is removed and added */
+};
 
 static char keys[UPDATED + 1][KEY_MAX];
 static struct tc_ring_item items[UPDATED + 1];
 
+/* Sets the first n items; those of another round (modulo 256) have other keys. */
 static void set_items(unsigned n, unsigned round)
 {
     for (unsigned i = 0; i < n; i++) {
@@ -63,7 +71,7 @@ static struct tc_ring *build_table(unsigned slots, unsigned round)
     return tc_maglev_new(items, weights, ENDPOINTS, slots);
 }
 
-/* Takes ownership of the ring. */
+/* Searches the ring or table, `rounds` times. Takes ownership of the ring. */
 static uint64_t pick(struct tc_ring *ring, unsigned rounds)
 {
     uint64_t hash = 1, sum = 0;

@@ -1,7 +1,7 @@
 /* The RPCs' part of the ratchet: `ratchet_rpc TARGET ROUNDS` sends ROUNDS unary RPCs of 64 bytes, one after the other,
- * on one thread. After the turn that sends an RPC, it waits for the loop's descriptor or timeout before each turn,
- * since the number of turns that find nothing depends on the machine's load. Prints the number of turns after a wait,
- * by which check.py corrects its figures. Instructions are counted from outside (check.py). */
+ * on one thread. After the turn that sends an RPC, the program waits for the loop's descriptor or timeout before each
+ * turn, since the number of turns that find nothing depends on the machine's load. Prints the number of turns after a
+ * wait, by which check.py corrects its figures. Instructions are counted from outside (check.py). */
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ static const char request[64];
 struct run {
     torc_runtime *runtime;
     bool done, failed;
-    unsigned long turns;
+    unsigned long turns; /* after a wait, of all RPCs */
 };
 
 static void on_result(const torc_result *result, void *arg)

@@ -1,5 +1,5 @@
 /* The scheduler of weighted_round_robin in the ratchet: `ratchet_stride ENDPOINTS ROUNDS` picks ROUNDS times among
- * endpoints of fixed weights. Instructions are counted from outside (check.py). */
+ * at least two endpoints of fixed weights. Instructions are counted from outside (check.py). */
 #include <stdio.h>
 #include <stdlib.h>
 
