@@ -92,6 +92,8 @@ def rows_of(path, found):
             if not match or not match[4]:
                 found.append(f"{path}:{number}: not a row: | module | level | `text` | what it means, what to do |")
                 continue
+            if re.search(r"%[-+#0]*[\d.*]*(?:hh|h|ll|l|j|z|t)?[a-zA-Z]", match[3]):
+                found.append(f"{path}:{number}: the text has a place of printf: write <name>")
             if match[1] < previous:
                 found.append(f"{path}:{number}: rows are sorted by module")
             previous = match[1]
