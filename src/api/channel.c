@@ -1,9 +1,12 @@
-/* The public functions of channels: making one with the application's own resolvers and LB policies, and the requests
- * of any thread to it. torc/channel.h has the contract.
+/* The public functions of channels, except those that watch the state (channel_watch.c): making a channel with the
+ * application's own resolvers and LB policies, and the requests of any thread to it. torc/channel.h has the contract.
  *
- * A request is posted to the channel's loop with a reference to the channel. torc_channel_free posts the channel's own
- * free_task with the handle's reference; if the loop has ended, it gives the reference back itself. torc_channel_state
- * reads the published state, and posts only when it is to connect an IDLE channel. */
+ * A request is handed to the channel's loop (tc_runtime_run) with a reference to the channel. torc_channel_free hands
+ * over the channel's own free_task with the handle's reference; if torc_runtime_free has begun or the loop has ended,
+ * it gives the reference back itself. torc_channel_state reads the published state, and hands over exit_idle_task only
+ * when it is to connect an IDLE channel. torc_channel_describe waits for the loop.
+ *
+ * The channel owns the copies of the application's factories (struct app_plugins) until its memory goes. */
 #include <torc/channel.h>
 
 #include "api/builtin.h"
@@ -22,7 +25,7 @@
 
 /* The application's own resolvers and LB policies: tc_channel_plugins.arg. */
 struct app_plugins {
-    struct tc_app_lb_factories *policies; /* NULL: none */
+    struct tc_app_lb_factories *policies; /* owned; NULL: none */
     size_t n_resolvers;
     struct tc_app_resolver_class resolvers[];
 };
@@ -48,7 +51,8 @@ static void plugins_release(void *arg, bool made)
     tc_free(app);
 }
 
-/* Copies the resolver factories (NULL: none). Returns NULL with an error if one of them is malformed. */
+/* Copies the resolver factories, a list that ends with NULL (`resolvers` NULL: none). The caller owns the result.
+ * Returns NULL with an error if a factory is malformed. */
 static struct app_plugins *app_plugins_new(const struct torc_resolver_factory *const *resolvers, torc_error **error)
 {
     size_t n = 0;
@@ -64,8 +68,8 @@ static struct app_plugins *app_plugins_new(const struct torc_resolver_factory *c
     return app;
 }
 
-/* Returns false with an error if the options or one of the application's factories are malformed, or if the name of an
- * LB policy is taken. */
+/* Fills in *plugins, for tc_channel_make to take over. Returns false with an error, and *plugins must not be used, if
+ * the options or one of the application's factories are malformed, or if the name of an LB policy is taken. */
 static bool plugins_make(struct tc_channel_plugins *plugins, const struct torc_channel_options *given,
                          torc_error **error)
 {
@@ -147,10 +151,11 @@ const char *torc_channel_target(const torc_channel *ch)
 
 /* --- requests of threads to the channel's loop --- */
 
+/* A request on its way to the loop; its task frees it. */
 struct request {
     struct tc_task task;
-    torc_channel *ch;
-    torc_channel_event_fn fn;
+    torc_channel *ch;         /* a reference */
+    torc_channel_event_fn fn; /* of torc_channel_observe, with `arg`; NULL: removes the observer */
     void *arg;
 };
 
@@ -172,8 +177,8 @@ static void on_observe(struct tc_task *task)
     tc_free(r);
 }
 
-/* Posts the request with a reference to the channel. Returns 0; TORC_EINVAL for NULL, an error of tc_runtime_check, or
- * TORC_ECLOSED if the loop has ended. */
+/* Hands a new request to the loop. Returns 0. Returns TORC_EINVAL if `ch` is NULL, an error of tc_runtime_check, or
+ * TORC_ECLOSED if the loop has ended, and on_loop is not called. */
 static int request_post(torc_channel *ch, void (*on_loop)(struct tc_task *), torc_channel_event_fn fn, void *arg)
 {
     int rc = ch ? tc_runtime_check(ch->rt) : TORC_EINVAL;
@@ -205,7 +210,7 @@ int torc_channel_observe(torc_channel *ch, torc_channel_event_fn fn, void *arg)
 
 struct asked {
     const torc_channel *ch;
-    char *text; /* for torc_free */
+    char *text; /* made by on_asked; for torc_free */
 };
 
 static void on_asked(void *arg)

@@ -1,8 +1,13 @@
 /* Watching a channel's state: by a callback (torc_channel_watch_state), or by a thread that waits
  * (torc_channel_wait_state, torc_channel_connect). torc/channel.h has the contract.
  *
- * Both post a task that adds a struct tc_channel_watch on the loop. The task looks at the state first, so that it does
- * not miss a change before the watch. It adds no watch if the channel has ended, or if the callback is due at once. */
+ * Both hand the loop a task that adds a struct tc_channel_watch. The task looks at the state first, so that it does not
+ * miss a change before the watch. It adds no watch if the channel has ended, or if the callback is due at once. A
+ * thread whose state is reached already, or that only looks (torc_channel_wait_state with a timeout of 0), posts no
+ * task.
+ *
+ * A struct state_watch is on the heap. The loop owns it once its task is handed over, and frees it after the callback.
+ * A struct waiter is on the stack of its thread, which takes it back from the loop before it returns. */
 #include <torc/channel.h>
 
 #include "base/mem.h"
@@ -14,13 +19,14 @@
 
 struct state_watch {
     struct tc_channel_watch base;
-    struct tc_task task;
-    torc_channel *ch;
+    struct tc_task task; /* on_add */
+    torc_channel *ch;    /* a reference */
     enum torc_connectivity last;
     torc_channel_state_fn fn;
     void *arg;
 };
 
+/* Calls the callback, and frees the watch, which may be on no list. */
 static void watch_fire(struct state_watch *w, enum torc_connectivity state, const struct tc_status *status)
 {
     tc_channel_watch_remove(&w->base);
@@ -128,6 +134,7 @@ static void on_waiter_remove(struct tc_task *task)
     tc_runtime_unlock(rt);
 }
 
+/* Returns when the wait ends, in the time of tc_loop_clock_ns; UINT64_MAX: never. */
 static uint64_t deadline_ns(torc_channel *ch, int64_t timeout_ms)
 {
     if (timeout_ms < 0)
@@ -137,6 +144,8 @@ static uint64_t deadline_ns(torc_channel *ch, int64_t timeout_ms)
     return ms > (UINT64_MAX - now) / TC_NS_PER_MS ? UINT64_MAX : now + ms * TC_NS_PER_MS;
 }
 
+/* Stores the published state in *state. Returns true if that state ends the wait: READY for a thread that connects,
+ * else any state but `last`. */
 static bool waiter_reached(const struct waiter *w, enum torc_connectivity last, enum torc_connectivity *state)
 {
     *state = (enum torc_connectivity)atomic_load(&w->ch->connectivity.published);
@@ -169,8 +178,9 @@ static int waiter_wait(struct waiter *w, enum torc_connectivity last, uint64_t u
     return rc;
 }
 
-/* Waits until the state differs from `last`; with `connect`, connects and waits until the state is READY. Stores the
- * state in *now (may be NULL) if it returns 0. */
+/* Waits until the state differs from `last`; with `connect`, connects and waits until the state is READY (`last` is
+ * unused). Stores the state in *now (may be NULL) if it returns 0. Returns what torc_channel_wait_state or
+ * torc_channel_connect returns. */
 static int state_wait(torc_channel *ch, enum torc_connectivity last, int64_t timeout_ms, bool connect,
                       enum torc_connectivity *now)
 {

@@ -1,5 +1,5 @@
-/* The status of xDS resources as envoy.service.status.v3 has it (A40). Messages live in the caller's arena and borrow
- * the bytes of resources: names, versions, times and errors are copied, and no resource is. */
+/* The status of xDS resources as envoy.service.status.v3 has it (A40). Messages live in the caller's arena. They have
+ * copies of names, versions, times and errors, and borrow the bytes of resources and the type URLs. */
 #include "api/client_status.h"
 
 #include "proto/unpack.h"
@@ -24,7 +24,7 @@ client_config *tc_client_status_new(struct tc_arena *arena, const struct tc_xds_
     return c;
 }
 
-/* Returns NULL for 0: there is no such time. */
+/* `ns`: realtime, in nanoseconds. Returns NULL for 0: there is no such time. */
 static Google__Protobuf__Timestamp *timestamp_make(struct tc_arena *arena, int64_t ns)
 {
     if (ns == 0)

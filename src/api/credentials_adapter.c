@@ -10,16 +10,16 @@
 struct plugin {
     torc_call_credentials base;
     struct tc_call_creds_ops ops; /* with the plugin's type */
-    char *type;
+    char *type;                   /* owned */
     torc_auth_fn fn;
-    void (*release)(void *arg);
+    void (*release)(void *arg); /* NULL: none */
     void *arg;
 };
 
 /* Belongs to the application until torc_auth_request_complete, which may come after the RPC has ended: the texts are
  * copies. */
 struct torc_auth_request {
-    struct tc_auth_request *answer;
+    struct tc_auth_request *answer; /* owned until tc_auth_request_complete */
     char *service_url, *method;
 };
 
@@ -74,7 +74,7 @@ torc_call_credentials *torc_call_credentials_plugin(const char *type, torc_auth_
     return &p->base;
 }
 
-/* Copies the metadata of an answer (NULL: none). */
+/* Copies the metadata of an answer (NULL: none). The caller owns the result's reference. */
 static struct tc_auth_metadata *metadata_copy(const torc_metadata *metadata)
 {
     size_t n = metadata ? metadata->len : 0;

@@ -87,10 +87,10 @@ void tc_csds_snapshot_free(struct tc_csds_snapshot *s)
 /* --- for the application --- */
 
 struct dump {
-    torc_runtime *source;
+    torc_runtime *source; /* the application's runtime; on_dump replaces it by the runtime that has the clients */
     bool without_contents;
-    struct tc_csds_snapshot *snapshot;
-    int rc;
+    struct tc_csds_snapshot *snapshot; /* made by on_source; torc_csds_dump frees it */
+    int rc;                            /* of the wait for the domain's loop */
 };
 
 static void on_source(void *arg)

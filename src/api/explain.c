@@ -11,6 +11,7 @@
 #include "lb/describe.h"
 #include "lb/session_affinity.h"
 
+/* Returns a new JSON string; "" if the text is not UTF-8. */
 static json_t *text_of(struct tc_slice s)
 {
     json_t *v = json_stringn(s.data ? s.data : "", s.len);
@@ -32,7 +33,7 @@ static json_t *session_of(const struct tc_session *s)
     return o;
 }
 
-/* The endpoints that the picker tried, in its order. */
+/* The endpoints that the picker passed over, in its order, and why. */
 static json_t *walked_of(const struct tc_pick_trace *t)
 {
     json_t *walked = json_array();

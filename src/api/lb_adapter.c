@@ -6,7 +6,9 @@
  * app_equal_config), which are for any thread. The serial queue calls on_child_state (on_tell): no function of a child
  * is up the stack then, and the application may create and destroy children.
  *
- * A picker refers to the policy and may outlive its shutdown: base.helper is NULL then, and picks are queued.
+ * A picker refers to the policy and may outlive its shutdown: base.helper is NULL then, and picks are queued. The
+ * policy owns its children until on_bye, or until the application destroys them. The application's factory is borrowed
+ * from the channel's registry (lb_adapter_registry.c), which outlives the policy's on_bye.
  *
  * The application's `create` is called with the first update, not in app_create: the children that it makes need the
  * depth of the policy's config, which comes with the update. */
@@ -24,22 +26,22 @@
  */
 struct torc_lb_helper {
     struct tc_lb_policy base;
-    struct tc_lref ref; /* the policy's own (until on_bye), each picker's, and each app_tracker's */
+    struct tc_lref ref; /* the policy's own (until on_bye), each picker's, each app_tracker's, and on_tell's */
     const struct torc_lb_factory *app;
-    void *state;
-    struct tc_link children;
-    unsigned depth; /* of the policy's config; its children's are one deeper */
-    bool created;   /* `create` was called */
-    bool published;
+    void *state;                  /* what `create` returned; the application's */
+    struct tc_link children;      /* struct torc_lb_child */
+    unsigned depth;               /* of the policy's config; its children's are one deeper */
+    bool created;                 /* `create` was called */
+    bool published;               /* the application has published a state */
     bool publishing;              /* the application has published since on_child_state was called */
     bool ending;                  /* the application is in on_call_end: what it publishes waits for `later` */
     enum torc_connectivity shown; /* the policy's present state */
     struct tc_status status;      /* of TRANSIENT_FAILURE */
-    struct tc_task exit_idle;
-    struct tc_task later; /* publishes */
-    struct tc_task bye;
-    struct tc_timer timer;
-    struct tc_arena texts; /* that the accessors of the present pick, or of the present end of an RPC, return */
+    struct tc_task exit_idle;     /* calls the application's exit_idle */
+    struct tc_task later;         /* publishes */
+    struct tc_task bye;           /* calls `destroy` */
+    struct tc_timer timer;        /* of torc_lb_set_timer */
+    struct tc_arena texts;        /* that the accessors of the present pick, or of the present end of an RPC, return */
 };
 
 struct child_state {
@@ -61,35 +63,39 @@ struct torc_lb_child {
     struct tc_task tell;
 };
 
+/* Lives while the application's `update` runs. */
 struct torc_lb_endpoint {
-    struct tc_endpoint *endpoint;
-    char **texts;
+    struct tc_endpoint *endpoint; /* borrowed from the update */
+    char **texts;                 /* of its addresses */
 };
 
+/* On the stack of app_pick. */
 struct torc_lb_pick {
     torc_lb_helper *policy;
     const struct tc_pick_args *args;
-    bool watched;
+    bool watched; /* torc_lb_pick_watch was called, and on_call_end follows */
     void *call_arg;
 };
 
+/* On the stack of call_ended. */
 struct torc_lb_call_end {
     const struct tc_status *status;    /* NULL: there was no RPC */
     const struct tc_headers *trailers; /* NULL: none */
     struct tc_arena *texts;
 };
 
+/* A config that is being checked; on the stack, and all borrowed. */
 struct torc_lb_check {
     const struct tc_lb_registry *registry;
     const json_t *json;
-    unsigned depth;
+    unsigned depth; /* of the config; its children's are one deeper */
     struct tc_validation_errors *errors;
 };
 
 struct app_config {
     struct tc_lb_config base;
     unsigned depth;
-    char *json;
+    char *json; /* the config's text, owned */
 };
 
 /* In the call's arena. */
@@ -101,7 +107,7 @@ struct app_tracker {
 
 struct app_picker {
     struct tc_picker base;
-    torc_lb_helper *policy;
+    torc_lb_helper *policy; /* a reference */
 };
 
 static void policy_unref(torc_lb_helper *p)
@@ -115,6 +121,7 @@ static void policy_unref(torc_lb_helper *p)
 
 /* --- picks --- */
 
+/* Calls on_call_end, unless the policy was shut down. NULL status: the pick led to no attempt. */
 static void call_ended(torc_lb_helper *p, void *call_arg, const struct tc_status *status,
                        const struct tc_headers *trailers)
 {
@@ -179,7 +186,7 @@ static void app_picker_free(struct tc_picker *picker)
 
 static const struct tc_picker_ops app_picker_ops = {.pick = app_pick, .free = app_picker_free};
 
-/* Publishes a new picker with the present state: calls that wait are picked for again. */
+/* Publishes a new picker with the present state: calls that wait are picked for again. Not after the shutdown. */
 static void policy_publish(torc_lb_helper *p)
 {
     struct app_picker *a = TC_NEW(struct app_picker);
@@ -194,7 +201,7 @@ void torc_lb_update_state(torc_lb_helper *p, enum torc_connectivity state, const
 {
     if (!p->base.helper)
         return;
-    if ((unsigned)state >= TORC_CONNECTIVITY_SHUTDOWN) /* a policy must not publish these */
+    if ((unsigned)state >= TORC_CONNECTIVITY_SHUTDOWN) /* or an unknown number: a policy must publish neither */
         state = TORC_CONNECTIVITY_TRANSIENT_FAILURE;
     p->shown = state;
     if (state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
@@ -258,6 +265,7 @@ const char *torc_lb_pick_method(const torc_lb_pick *pick)
     return tc_arena_dup(&pick->policy->texts, pick->args->path);
 }
 
+/* Returns the values of a header, joined by ',', in the arena; NULL: there is no such header. */
 static const char *header_joined(const struct tc_headers *headers, const char *name, struct tc_arena *arena)
 {
     struct tc_buf scratch = {0};
@@ -326,6 +334,7 @@ static torc_lb_child *child_of(struct tc_lb_helper *h)
     return TC_CONTAINER_OF(h, struct torc_lb_child, helper);
 }
 
+/* Takes over the picker at once; on_tell tells the application of the state. */
 static void child_update_state(struct tc_lb_helper *h, enum torc_connectivity state, const struct tc_status *status,
                                struct tc_picker *picker)
 {
@@ -384,7 +393,8 @@ torc_lb_child *torc_lb_child_create(torc_lb_helper *p, const char *policy, void 
     return c;
 }
 
-/* Returns NULL after it has added an error. */
+/* Parses the list in the member `field`; NULL: the config itself is the list. Returns the config with one reference, or
+ * NULL after it has added an error. */
 static struct tc_lb_config *child_config_parse(const torc_lb_check *check, const char *field)
 {
     if (!field)
@@ -533,7 +543,7 @@ static struct tc_status app_update(struct tc_lb_policy *policy, const struct tc_
     p->created = true;
     if (update->endpoints) {
         endpoints_hand_over(p, update->endpoints, config->json);
-    } else if (!p->published) { /* no endpoints yet, since resolution failed: fails until the first list */
+    } else if (!p->published) { /* shows why resolution failed, until the application publishes a state */
         p->shown = TORC_CONNECTIVITY_TRANSIENT_FAILURE;
         tc_status_set(&p->status, tc_status_ref(update->endpoints_error));
         policy_publish(p);

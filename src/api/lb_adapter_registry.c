@@ -11,11 +11,11 @@
 #include "lb/registry.h"
 
 struct tc_app_lb_factories {
-    struct tc_lb_registry *registry;
+    struct tc_lb_registry *registry; /* owned */
     size_t n;
     struct {
         struct tc_lb_factory factory;
-        struct torc_lb_factory app; /* a copy: a policy may end after the application's is gone */
+        struct torc_lb_factory app; /* a copy: a policy may outlive the application's struct */
     } at[];
 };
 

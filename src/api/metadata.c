@@ -50,6 +50,8 @@ static bool name_is_reserved(struct tc_slice name)
     return false;
 }
 
+/* Returns true for any value of a "-bin" name, for -2147483647 to 2147483647 of grpc-retry-pushback-ms, and for what
+ * tc_header_value_valid accepts of other names. */
 static bool value_is_allowed(struct tc_slice name, struct tc_slice value)
 {
     uint64_t ms;

@@ -3,7 +3,7 @@
  * A torc_options holds the struct itself, which torc_options_data returns, and copies of the texts that the struct
  * points at. A number or a switch is checked when it is set, as the function that takes the struct checks it
  * (tc_option_check); a value that is refused leaves the struct as it was. Texts and pointers are checked only by that
- * function. */
+ * function. What a pointer points at stays the application's. The application owns the object; one thread at a time. */
 #include <torc/options.h>
 #include <torc/size.h>
 
@@ -13,11 +13,12 @@
 #include "base/options.h"
 #include "base/parse.h"
 
+/* A struct with more bytes or fields has no object. */
 enum { MAX_BYTES = 512, MAX_FIELDS = 64 };
 
 struct torc_options {
     const struct tc_options_struct *of;
-    char *texts[MAX_FIELDS]; /* by the field's number; NULL: none */
+    char *texts[MAX_FIELDS]; /* owned, by the field's number; NULL: none */
     union {
         uint64_t size;
         unsigned char bytes[MAX_BYTES];
@@ -42,7 +43,7 @@ torc_options *torc_options_new(const char *kind, torc_error **error)
     return NULL;
 }
 
-/* Returns NULL with an error if there is no such field, or an argument is NULL. */
+/* Returns NULL with an error if there is no such field, or `o` or `name` is NULL. */
 static const struct tc_option *field_find(const torc_options *o, const char *name, torc_error **error)
 {
     for (size_t i = 0; o && name && i < o->of->n_fields; i++)
@@ -85,6 +86,8 @@ static bool value_parse(enum tc_option_type type, const char *text, void *at)
     return false;
 }
 
+/* Sets the field, one of o->of, from the text (NULL: the default). Returns false with an error, and the field keeps its
+ * value. */
 static bool field_set(torc_options *o, const struct tc_option *f, const char *text, torc_error **error)
 {
     static const char *const wanted[] = {[TC_OPTION_INTEGER] = "a decimal number",

@@ -1,8 +1,12 @@
 /* A resolver of the application's own (torc/resolver.h) as a resolver of src/resolver.
  *
- * The serial queue calls the application's start and request_reresolution. The application reports from any thread
- * through its listener, which is reference-counted. Each report is a task for the loop; on_report drops it if the
- * resolver was stopped meanwhile (owner is NULL then). */
+ * The serial queue calls the application's start and request_reresolution; app_shutdown calls `stop` from inside. The
+ * application reports from any thread through its listener, which is reference-counted. Each report is a task for the
+ * loop; on_report drops it if the resolver was stopped meanwhile (owner is NULL then).
+ *
+ * The channel owns a resolver until app_shutdown, which frees it. A resolver borrows the copy of the application's
+ * factory (struct tc_app_resolver_class) from the channel. Functions run on the loop, except those of the listener (any
+ * thread), and app_authority and tc_app_resolver_class_init (the thread that makes the channel). */
 #include "api/resolver_adapter.h"
 
 #include <inttypes.h>
@@ -20,25 +24,26 @@ struct app_resolver;
  * keep it after the resolver's stop. */
 struct torc_resolver_listener {
     struct tc_ref ref;
-    torc_runtime *rt;
+    torc_runtime *rt;           /* a reference */
     struct app_resolver *owner; /* loop; NULL after the stop */
 };
 
 struct app_resolver {
     struct tc_resolver base;
     const struct torc_resolver_factory *app;
-    torc_resolver_listener *listener;
-    char *rest;
-    void *state;
-    bool started;
-    struct tc_task start;
-    struct tc_task request;
+    torc_resolver_listener *listener; /* a reference */
+    char *rest;                       /* the target's text for `start`; owned */
+    void *state;                      /* what `start` returned; the application's */
+    bool started;                     /* `start` was called */
+    struct tc_task start;             /* calls `start` */
+    struct tc_task request;           /* calls request_reresolution */
 };
 
+/* A report on its way to the loop; on_report frees it. */
 struct report {
     struct tc_task task;
-    torc_resolver_listener *listener;
-    struct tc_resolver_result result;
+    torc_resolver_listener *listener; /* a reference */
+    struct tc_resolver_result result; /* owned, until on_report hands its contents to the channel */
 };
 
 static void on_report(struct tc_task *task)
@@ -53,7 +58,8 @@ static void on_report(struct tc_task *task)
     tc_free(r);
 }
 
-/* Hands a result to the loop. Takes over the contents of *result, also on failure. */
+/* Hands a result to the loop. Takes over the contents of *result, also on failure. Returns 0, an error of
+ * tc_runtime_check, or TORC_ECLOSED if the loop has ended. */
 static int listener_report(torc_resolver_listener *listener, struct tc_resolver_result *result)
 {
     int rc = tc_runtime_check(listener->rt);
@@ -80,8 +86,8 @@ static void log_refused(size_t i, const char *field, const char *value)
            field, TC_SHOW(value));
 }
 
-/* Returns NULL, and logs why, if the endpoint has no addresses or too many for memory, an address that is NULL or
- * malformed, or too large a weight. */
+/* Returns a copy of the endpoint with one reference. Returns NULL, and logs why, if the endpoint has no addresses or
+ * too many for memory, an address that is NULL or malformed, or too large a weight. */
 static struct tc_endpoint *endpoint_convert(const struct torc_endpoint *e, size_t i)
 {
     struct tc_endpoint *out = NULL;
@@ -116,8 +122,8 @@ static struct tc_endpoint *endpoint_convert(const struct torc_endpoint *e, size_
     return out;
 }
 
-/* Converts element i of an array whose stride is the size of its first element. Returns 0, TORC_EINVAL or
- * TORC_EUNSUPPORTED. */
+/* Converts element i of an array whose stride is the size of its first element. Returns 0 with a reference in *out;
+ * TORC_EINVAL, and logs why; or TORC_EUNSUPPORTED. */
 static int endpoint_take(const struct torc_endpoint *first, size_t i, struct tc_endpoint **out)
 {
     struct torc_endpoint e;
@@ -240,7 +246,7 @@ static struct tc_resolver *app_create(const struct tc_resolver_class *cls, const
     a->base.ops = &app_ops;
     a->base.env = env;
     a->app = cls->arg;
-    /* The text behind "scheme:", as it was given. */
+    /* The text behind the first colon, or all of a text without one, as it was given. */
     const char *colon = strchr(target->text, ':');
     a->rest = tc_strdup(colon ? colon + 1 : target->text);
     a->listener = TC_NEW(torc_resolver_listener);
@@ -252,7 +258,7 @@ static struct tc_resolver *app_create(const struct tc_resolver_class *cls, const
     return &a->base;
 }
 
-/* Appends what follows the last slash of the path; the whole path if nothing follows it. */
+/* Appends what follows the last slash of the path; the whole path if it has no slash or nothing follows the last. */
 static bool app_authority(const struct tc_resolver_class *cls TC_UNUSED, const struct tc_target *target,
                           struct tc_buf *out, char **why TC_UNUSED)
 {

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "resolver/resolver.h"
 
+/* A class of resolvers that call an application's factory. Owned by the channel, which outlives these resolvers. */
 struct tc_app_resolver_class {
     struct tc_resolver_class base;
     struct torc_resolver_factory app; /* a copy: the application's struct may be gone */

@@ -1,10 +1,13 @@
-/* Outcomes of RPCs: immutable and reference-counted.
+/* Outcomes of RPCs, and messages: immutable and reference-counted. A torc_message is a struct tc_rstr by another name.
  *
  * The result of an RPC that ran is one block of the loop's (base/blocks.h): the struct, then the metadata. Texts and
  * the response are references to strings that others share. So the usual outcome reuses memory, and may outlive the
  * loop, as lent blocks do. The parts that only failures have (the error, the details of google.rpc.Status) are made
  * when the RPC fails, not when they are asked for, so that any thread may read a result. One part comes later, the
- * decoded response (api/typed.h): the first thread that decodes the response stores it for all. */
+ * decoded response (api/typed.h): the first thread that decodes the response stores it for all.
+ *
+ * For an RPC that could not start, the block comes from the system, and the result has a code and an error alone. If
+ * there is no memory for a result, a static one (no_memory) stands for it. */
 #include "api/result.h"
 
 #include "api/explain.h"
@@ -14,7 +17,7 @@
 #include "proto/wire.h"
 
 struct detail {
-    char *type_url;
+    char *type_url;        /* owned */
     struct tc_slice bytes; /* in the trailers */
 };
 
@@ -23,12 +26,12 @@ struct torc_result {
     int code;
     uint32_t attempts;
     uint32_t n_details;
-    struct tc_rstr *text, *peer, *explain; /* NULL: none */
-    struct tc_rstr *response;
+    struct tc_rstr *text, *peer, *explain;   /* references; NULL: none */
+    struct tc_rstr *response;                /* a reference; NULL: none */
     const torc_metadata *headers, *trailers; /* in this block, or static; NULL: none came */
     torc_error *error;                       /* NULL: OK, or no memory for a result */
-    struct detail *details;
-    _Atomic(struct tc_typed *) typed; /* the decoded response, or an error (tc_result_spoil); NULL: neither */
+    struct detail *details;                  /* n_details of them; owned */
+    _Atomic(struct tc_typed *) typed;        /* the decoded response, or an error (tc_result_spoil); NULL: neither */
 };
 
 /* --- details: google.rpc.Status {code = 1, message = 2, details = 3}, google.protobuf.Any {type_url = 1, value = 2}
@@ -70,7 +73,8 @@ static bool details_next(struct tc_slice *rest, struct tc_slice *any, bool *malf
     return false;
 }
 
-/* Stores the details; none if the bytes are malformed. A type URL with a NUL in it ends there for readers. */
+/* Stores the details; none if the bytes of the google.rpc.Status are malformed. An Any that is malformed gives what can
+ * be read of it. A type URL with a NUL in it ends there for readers. */
 static void details_read(torc_result *r)
 {
     struct tc_slice rest = details_bytes(r->trailers), any;
@@ -154,6 +158,7 @@ struct tc_typed *tc_result_typed(const torc_result *r)
     return atomic_load_explicit(&((torc_result *)(uintptr_t)r)->typed, memory_order_acquire);
 }
 
+/* Stores `mine` in an empty *place and returns it; else frees `mine` and returns what *place has. */
 static struct tc_typed *keep_first(_Atomic(struct tc_typed *) *place, struct tc_typed *mine)
 {
     struct tc_typed *first = NULL;
@@ -216,7 +221,8 @@ int torc_result_code(const torc_result *r)
     return r ? r->code : TORC_STATUS_UNKNOWN;
 }
 
-/* An RPC that could not start has no status message: its error says why. */
+/* An error other than TORC_ESTATUS stands for the status message: the RPC could not start, or there was no memory for
+ * its result. */
 const char *torc_result_text(const torc_result *r)
 {
     if (TC_UNLIKELY(spoilt(r) != NULL))

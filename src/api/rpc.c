@@ -1,8 +1,8 @@
 /* The functions of interceptors (torc/interceptor.h), over channel/rpc.h.
  *
- * Functions of a torc_rpc are called inside its hooks: `in` is the walk that is inside a hook with a verdict, and
- * `ending` is set once there is an outcome. Metadata that is shown is copied to the call's arena at the first call, and
- * again after a field was added.
+ * Functions of a torc_rpc are called inside its hooks, on the loop's thread: `in` is the walk that is inside a hook
+ * with a verdict, and `ending` is set once there is an outcome. Metadata that is shown is copied to the RPC's arena
+ * (torc_rpc.arena) at the first call, and again after a field was added.
  *
  * Functions of a torc_pending are called by the thread that has it. They change only the torc_pending; the RPC changes
  * when the loop resumes it. */
@@ -48,6 +48,7 @@ uint32_t torc_rpc_attempts(const torc_rpc *rpc)
     return rpc ? rpc->attempts : 0;
 }
 
+/* Returns *copy, which it makes if there is none; borrowed from the RPC's arena. Returns NULL if `headers` is NULL. */
 static const torc_metadata *shown(torc_rpc *rpc, const torc_metadata **copy, const struct tc_headers *headers)
 {
     if (!*copy)
@@ -60,7 +61,8 @@ const torc_metadata *torc_rpc_metadata(torc_rpc *rpc)
     return rpc ? shown(rpc, &rpc->shown_metadata, rpc->metadata) : NULL;
 }
 
-/* Adds a field. Returns 0, or an error of torc_metadata_add or tc_metadata_to_headers. */
+/* Adds a copy of the field, in the list's arena. Returns 0, or an error of torc_metadata_add or tc_metadata_to_headers.
+ */
 static int header_add(struct tc_headers *headers, const char *name, const void *value, size_t value_len)
 {
     torc_metadata *one = torc_metadata_new();
@@ -81,6 +83,7 @@ int torc_rpc_add_metadata(torc_rpc *rpc, const char *name, const void *value, si
     return header_add(rpc->metadata, name, value, value_len);
 }
 
+/* Adds a field to a list of the response. `to` NULL: it is too late, or the RPC is a channel's. */
 static int response_add(torc_rpc *rpc, struct tc_headers *to, const char *name, const void *value, size_t value_len)
 {
     if (!to || !rpc->in)

@@ -2,7 +2,8 @@
  *
  * What threads want (messages to send, messages to read, the initial metadata, the end) is kept in the call under the
  * runtime's lock. One task takes all of it to the loop (on_task), which hands it to the core (server/call.h). What the
- * core reports is kept in the call for threads that wait (call_wait.c), or told to the application's events.
+ * core reports is kept in the call for threads that wait (call_wait.c), or told to the application's events. On a
+ * server with interceptors call_rpc.c stands between this file and the core.
  *
  *   handler --- functions ---> finished: the handle is given up, the core sends what is left and the status
  *      |
@@ -57,7 +58,7 @@ static void messages_drop(struct tc_message_queue *m)
         tc_rstr_unref(bytes);
 }
 
-/* Moves all messages. `to` must be empty. */
+/* Moves all messages to `to`, whose old content does not count. */
 static void messages_move(struct tc_message_queue *to, struct tc_message_queue *from)
 {
     to->first = from->first;
@@ -121,7 +122,7 @@ void tc_api_call_read_owed(torc_server_call *c)
     }
 }
 
-/* If the call is finished and over, gives the places back and calls `release`. With the lock, released for that. */
+/* If the call is finished and over, gives the places back and calls `release`. With the lock, but not in `release`. */
 static void release_if_due(torc_server_call *c)
 {
     if (!c->finished || !c->over || c->released)
@@ -145,6 +146,7 @@ void tc_api_call_introduce(torc_server_call *c, const struct tc_headers *headers
     tc_server_call_send_headers(c->core, headers, c->server->opts.gzip ? TC_H2_GZIP : TC_H2_IDENTITY);
 }
 
+/* Hands all messages to the core. Drops them if the core's call has ended. */
 static void send_all(torc_server_call *c, struct tc_message_queue *messages)
 {
     struct tc_rstr *bytes;
@@ -161,7 +163,7 @@ static void send_all(torc_server_call *c, struct tc_message_queue *messages)
     }
 }
 
-/* --- the core's events --- */
+/* --- the core's events, and the task --- */
 
 /* Copies the events, and returns whether they may be called: not once the call was finished or its RPC is over, nor in
  * the child of a callback that forked (the parent calls them), nor while the process exits. With the lock held. */
@@ -216,7 +218,7 @@ static void on_half_close(void *arg)
 }
 
 /* Counts down `n` unwritten messages that cost `bytes`. Tells threads and the application when half of the room is free
- * or no message is left, so that a sender is not woken for each message. on_writable stays due until it is set. */
+ * or no message is left, so that a sender is not woken for each message. An on_writable that is not set stays due. */
 static void call_tell_room(torc_server_call *c, size_t bytes, size_t n)
 {
     struct torc_server_call_events heard;
