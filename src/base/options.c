@@ -3,11 +3,11 @@
  * call's max_receive_message_bytes) stays 0 here.
  *
  * A struct is read by its size (base/sized.h), then each field is checked against its row in the table.
- * tc_options_complete also replaces 0 and -1 by what they stand for. A valid torc_call_options of this version is used
- * without the table (api/call.c). Bindings set fields by name through the same table (torc/options.h).
+ * tc_options_complete also replaces 0 and -1 by what they stand for. api/call.c uses a valid torc_call_options of this
+ * version without the table. Bindings set fields by name through the same table (torc/options.h).
  *
- * FIELD takes the type from the declaration. test/unit/base/options_test.c checks that the tables cover every byte of
- * the structs. To add a field: append it to the struct, and to its table. */
+ * FIELD is a field of struct OF; it takes the type from the declaration. test/unit/base/options_test.c checks that the
+ * tables cover every byte of the structs behind `size`. To add a field: append it to the struct, and to its table. */
 #include "base/options.h"
 
 #include <torc/torc.h>
@@ -23,9 +23,9 @@
              : TC_OPTION_TEXT, default                                                                                 \
              : TC_OPTION_POINTER)
 #define FIELD(field) .name = #field, .offset = offsetof(struct OF, field), .type = TYPE_OF(((struct OF *)0)->field)
-/* An integer of least..most, with its default. */
+/* An integer of least..most, or 0, which stands for the default `standard`. */
 #define RANGE(standard, least, most) .of.range = {standard, least, most, 0, false}
-/* An integer of least..most, or -1, which stands for minus_one. */
+/* An integer as RANGE has it, or -1, which stands for minus_one. */
 #define OR_MINUS_ONE(standard, least, most, minus_one) .of.range = {standard, least, most, minus_one, true}
 #define NO_LIMIT INT64_MAX
 #define ANY INT64_MAX

@@ -1,4 +1,5 @@
-/* Options structs of applications: a table of the fields of each, and one reader for all. Any thread. */
+/* Options structs of applications: a table of the fields of each, and one reader for all. A struct that the reader has
+ * read shares texts and pointers with the application's. `error` is as in tc_error_set. Any thread. */
 #ifndef TC_BASE_OPTIONS_H
 #define TC_BASE_OPTIONS_H
 
@@ -69,23 +70,26 @@ struct tc_options_struct {
 extern const struct tc_options_struct tc_options_structs[TC_OPTIONS_KINDS];
 
 /* Copies `given` (NULL: all fields are zero) to `to`, a struct of this version, and checks its fields. Returns false
- * with an error if the size of `given` is out of range, a field that the library does not know is set, or a field is
- * out of its range; `to` must not be used then. Texts and pointers are copied as pointers and not checked. */
+ * with an error if the size of `given` or a field is out of its range (TORC_EINVAL), or if a field that the library
+ * does not know is set (TORC_EUNSUPPORTED); `to` must not be used then. Texts and pointers are copied as pointers and
+ * not checked. */
 bool tc_options_take(enum tc_options_kind kind, void *to, const void *given, torc_error **error);
 
-/* Does what tc_options_take does, and replaces each 0 by the default and each -1 by what it stands for. "No limit" is
- * INT64_MAX, or the largest value of the field's range (max_idle_connections, max_cancels), or 0 in fields where 0
- * means that too (memory_limit_bytes, max_calls, max_timeout_ms). Switches become 1 and 0. */
+/* Does what tc_options_take does, and replaces each 0 by the default and each -1 that the field's range has by what the
+ * -1 stands for. "No limit" is INT64_MAX, or the largest value of the field's range (max_idle_connections,
+ * max_cancels), or 0 in fields where 0 means that too (memory_limit_bytes, max_calls, max_timeout_ms). Switches become
+ * 1 and 0. */
 bool tc_options_complete(enum tc_options_kind kind, void *to, const void *given, torc_error **error);
 
-/* Returns false with an error if the value that `options`, a struct of this version, has for the field is out of
- * range. */
+/* Returns false with an error (TORC_EINVAL) if the value that `options`, a struct of this version, has for the field is
+ * out of range. */
 bool tc_option_check(const struct tc_options_struct *s, const struct tc_option *field, const void *options,
                      torc_error **error);
 
 /* Copies `given`, which must not be NULL, to `to` of `known` bytes and checks its size alone: for structs without a
- * table, such as factories. The text of the error begins with `title` and names the struct `tag`. Returns false with
- * an error, and `to` untouched, if the size is out of range or a field that the library does not know is set. */
+ * table, such as factories, and for an interceptor, whose title is its place in a list. The text of the error begins
+ * with `title` and names the struct `tag`. Returns false with an error, and `to` untouched, if the size is out of range
+ * (TORC_EINVAL) or a field that the library does not know is set (TORC_EUNSUPPORTED). */
 bool tc_sized_read(void *to, size_t known, const void *given, const char *title, const char *tag, torc_error **error);
 
 #endif

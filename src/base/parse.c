@@ -1,8 +1,8 @@
 /* Reads numbers, durations and sizes from text, and checks UTF-8.
  *
  * The whole text must be the value: spaces, a plus sign (except in doubles), hexadecimal digits and overflow are
- * errors. Nothing depends on the process's locale. Only doubles are read by the C library, since rounding them
- * correctly is hard. */
+ * errors. Nothing depends on the process's locale (tc_parse_double has the one exception). The C library reads only
+ * doubles, since rounding them correctly is hard; the number of a duration or a size is a double. */
 #include "base/parse.h"
 
 #include <locale.h>
@@ -39,7 +39,8 @@ int tc_parse_i64(struct tc_slice s, int64_t *out)
 }
 
 /* Accepts an optional sign, digits, at most one point, and an optional exponent, whatever the locale says: strtod_l
- * gets the C locale, which is made when it is first needed. If several threads make it at once, the first one stays. */
+ * gets the C locale, which is made when it is first needed. If several threads make it at once, the first one stays. If
+ * the system does not make it, strtod reads by the process's locale. */
 int tc_parse_double(struct tc_slice s, double *out)
 {
     char text[1100]; /* the exact decimal form of a double has at most 1077 characters */

@@ -1,6 +1,6 @@
-/* Numbers, durations and encodings from text. Parsers and decoders that return int return 0 or TORC_EPARSE, accept no
- * leading or trailing space and no sign unless said, and leave the output untouched on failure. Encoders and decoders
- * append to `out`. Pure functions, any thread. */
+/* Numbers, durations and encodings from text. parse.c has the numbers and tc_utf8_valid, encoding.c the rest. Parsers
+ * and decoders that return int return 0 or TORC_EPARSE, accept no leading or trailing space and no sign unless said,
+ * and leave the output untouched on failure. Encoders and decoders append to `out`. Pure functions, any thread. */
 #ifndef TC_BASE_PARSE_H
 #define TC_BASE_PARSE_H
 
@@ -11,9 +11,11 @@ int tc_parse_u64(struct tc_slice s, uint64_t max, uint64_t *out);
 int tc_parse_i64(struct tc_slice s, int64_t *out); /* a minus sign is accepted */
 /* Finite, less than 1,100 characters; a sign, digits around a point, and an exponent are accepted. */
 int tc_parse_double(struct tc_slice s, double *out);
-/* Reads "1.5s", "250ms", "2m", "1h", "100us" or "5ns" as nanoseconds; a bare number is refused. */
+/* Reads "1.5s", "250ms", "2m", "1h", "100us" or "5ns" as nanoseconds below 9e18, rounded to the nearest; a bare number
+ * is refused. */
 int tc_parse_duration_ns(struct tc_slice s, uint64_t *out);
-/* Reads "4194304", "64k", "4M" or "1.5G" (powers of 1024) as a whole number of bytes. */
+/* Reads "4194304", "64k", "4M" or "1.5G" (powers of 1024) as a whole number of bytes, 9e18 at most. A number above 2^53
+ * is rounded to a double. */
 int tc_parse_size(struct tc_slice s, uint64_t *out);
 
 /* Base64 of RFC 4648; `pad`: write the padding. Decoding accepts missing padding, as gRPC's -bin headers ask, and

@@ -42,7 +42,7 @@ static inline void tc_unpoison(const void *at, size_t bytes)
     TC_UNPOISON_REGION(at, bytes);
 }
 
-/* For tests. False without AddressSanitizer. */
+/* Returns whether the byte at `at` is poisoned; false without AddressSanitizer. For tests. */
 static inline bool tc_is_poisoned(const void *at)
 {
     return TC_IS_POISONED(at);

@@ -1,5 +1,5 @@
-/* xoshiro256** by Blackman and Vigna, seeded through SplitMix64. getrandom is asked without waiting. When it has no
- * numbers yet, early in a machine's start, the clock and the process id are the seed. */
+/* xoshiro256** by Blackman and Vigna, seeded through SplitMix64. getrandom is asked without waiting. If it fails, as it
+ * does early in a machine's start, the monotonic clock and the process id are the seed. */
 #include "base/random.h"
 
 #include <sys/random.h>

@@ -1,5 +1,5 @@
 /* Shared immutable bytes: strings (`tc_rstr`, NUL-terminated) and received messages alike. The count is atomic: any
- * thread. */
+ * thread, but a function that is given `blocks` (not NULL) is for the thread that takes from them (base/blocks.h). */
 #ifndef TC_BASE_RSTR_H
 #define TC_BASE_RSTR_H
 
@@ -25,11 +25,11 @@ struct tc_rstr *tc_rstr_printf(const char *fmt, ...) TC_PRINTF(1, 2);
 struct tc_rstr *tc_rstr_of_buf(struct tc_buf *b);
 /* Makes a key out of two strings that no other pair of strings makes. NULL reads as the empty string. */
 struct tc_rstr *tc_rstr_pair(const struct tc_rstr *a, const struct tc_rstr *b);
-/* Makes a string whose bytes, `len` and NUL the caller fills in. The memory comes from `blocks` (NULL: from the
- * system). Returns NULL when tc_blocks_try_take does. */
+/* Makes a string with one reference and room for `capacity` bytes and a NUL. The caller fills in bytes, NUL and `len`.
+ * The memory comes from `blocks` (NULL: from the system). Returns NULL if the system does not give the memory. */
 struct tc_rstr *tc_rstr_room(struct tc_blocks *blocks, size_t capacity);
 /* Return whether tc_rstr_room takes this capacity from blocks that are reused, and whether a block of this capacity
- * lies ready. */
+ * lies ready (false if `blocks` is NULL). */
 bool tc_rstr_room_is_reused(size_t capacity);
 bool tc_rstr_room_is_kept(struct tc_blocks *blocks, size_t capacity);
 /* Makes a string (`s` NULL), or resizes a string that this function made with the same `blocks` (NULL: from the system)

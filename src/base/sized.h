@@ -11,9 +11,9 @@
 /* No struct is as large: a larger size means that the struct was not initialised. */
 enum { TC_SIZED_MAX = 4096 };
 
-/* Copies `given` to `to`, which has `known` bytes: fields that an older program does not know become zero. Returns
- * TORC_EINVAL for a size that is out of range, and TORC_EUNSUPPORTED if a field beyond `known` bytes is set; `to` is
- * untouched then. */
+/* Copies `given`, which must not be NULL, to `to`, which has `known` bytes: fields that an older program does not know
+ * become zero, and the size stays that of `given`. Returns 0; or, with `to` untouched, TORC_EINVAL for a size that is
+ * out of range, or TORC_EUNSUPPORTED if a field beyond `known` bytes is set. */
 static inline int tc_sized_take(void *to, size_t known, const void *given)
 {
     uint64_t size;

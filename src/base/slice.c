@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 
-enum { SHORT_NEEDLE = 32 }; /* tc_slice_ifind compares a needle of up to so many bytes at each place */
+enum { SHORT_NEEDLE = 32 }; /* bytes of the longest needle that tc_slice_ifind compares at each place */
 
 static char ascii_lower(char c)
 {

@@ -58,6 +58,7 @@ struct torc_error {
     struct tc_rstr *text;
 };
 
+/* The text and the gRPC status of each enum torc_code, at the index -code. */
 static const struct code {
     const char *text;
     enum torc_status_code status;
@@ -113,7 +114,7 @@ const char *torc_layer_name(int layer)
     return layer >= 0 && (size_t)layer < TC_ARRAY_LEN(names) ? names[layer] : "UNKNOWN";
 }
 
-/* Takes over the text. */
+/* Makes an error with one reference. Takes over the text. `code` must be an enum torc_code. */
 static torc_error *error_make(int code, int layer, struct tc_rstr *text)
 {
     torc_error *e = TC_NEW(torc_error);
@@ -177,7 +178,7 @@ bool tc_error_set_code(torc_error **error, int code, const char *what)
     return tc_error_set(error, (enum torc_code)code, TORC_LAYER_API, "%s: %s", what, code_reason(code));
 }
 
-/* Returns the text of a status, or a sentence instead if the text is empty. */
+/* Returns a reference to the text of a status, or to a sentence instead if the text is empty. */
 static struct tc_rstr *status_sentence(const struct tc_status *s)
 {
     if (s->text && s->text->len)
@@ -196,7 +197,7 @@ torc_error *tc_error_of_status(const struct tc_status *s)
 
 const torc_error *tc_error_no_memory(void)
 {
-    /* Its first reference is never given up. */
+    /* The first references of text and error are never given up, so neither is freed. */
     static struct tc_rstr text = {.ref = {1}, .len = 13, .data = "out of memory"};
     static torc_error no_memory = {.ref = {1},
                                    .code = TORC_ELIMIT,

@@ -1,6 +1,6 @@
-/* A gRPC status inside the library: a code and a shared text. Zero-initialised is OK. A status is for one thread at a
- * time; the text is counted and shared by all. Used where a text must reach a person; plain internals return TORC_E*
- * numbers. */
+/* A gRPC status inside the library: a code, the part that made it, and a shared text. Zero-initialised is OK. A status
+ * is for one thread at a time; copies of it share the text, which is counted and may be on several threads. Used where
+ * a text must reach a person; plain internals return TORC_E* numbers. */
 #ifndef TC_BASE_STATUS_H
 #define TC_BASE_STATUS_H
 
@@ -63,13 +63,15 @@ bool tc_error_set(torc_error **error, enum torc_code code, enum torc_layer layer
 
 /* Returns the error of an RPC that ended with the status, which is not OK. The caller owns it. */
 torc_error *tc_error_of_status(const struct tc_status *s);
-/* Returns the error that stands for one that could not be allocated: static, "out of memory". */
+/* Returns the error that stands for one that could not be allocated: static, "out of memory". A caller that hands it
+ * on adds a reference (torc_error_ref). */
 const torc_error *tc_error_no_memory(void);
 
-/* Stores a new error with the text `why`, which is freed (tc_free) in any case; NULL: the text of the code. */
+/* Stores a new error as tc_error_set does, with the text `why`, which is freed (tc_free) in any case; NULL: the text of
+ * the code. */
 bool tc_error_take(torc_error **error, enum torc_code code, enum torc_layer layer, char *why);
-/* Stores a new error of the API's layer about a handle or an argument: "WHAT: the reason that the code stands for",
- * such as "channel: it is NULL" for TORC_EINVAL. */
+/* Stores a new error of the API's layer, as tc_error_set does, about a handle or an argument: "WHAT: the reason that
+ * the code stands for", such as "channel: it is NULL" for TORC_EINVAL. */
 bool tc_error_set_code(torc_error **error, int code, const char *what);
 
 #endif

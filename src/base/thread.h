@@ -1,6 +1,6 @@
-/* The threads that Torc starts, but for those of a torc_pool (api/server/pool.c). Signals are blocked in them, since
- * signals are the application's, and cancellation is disabled. An exit waits for their end, one second at most
- * (base/exit.h). */
+/* The threads that Torc starts, but for those of a torc_pool (api/server/pool.c). In these threads signals are blocked,
+ * since signals are the application's, and cancellation is disabled. An exit waits for the end of these threads, one
+ * second at most (base/exit.h). Any thread. */
 #ifndef TC_BASE_THREAD_H
 #define TC_BASE_THREAD_H
 

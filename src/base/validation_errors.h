@@ -36,7 +36,7 @@ struct tc_validation_errors {
 void tc_validation_fini(struct tc_validation_errors *e);
 /* Pushes a segment of the path in printf form: ".name", "[3]", ".map[\"key\"]". A '.' at the very start is dropped. */
 void tc_validation_push(struct tc_validation_errors *e, const char *fmt, ...) TC_PRINTF(2, 3);
-/* Pushes ".name" or ".name[3]". `field` must be a literal; it is formatted only when the path is needed. */
+/* Push ".name" or ".name[3]". `field` is ".name", a literal: the segment becomes text only when the path is needed. */
 void tc_validation_push_field(struct tc_validation_errors *e, const char *field);
 void tc_validation_push_index(struct tc_validation_errors *e, const char *field, size_t index);
 /* Pushes field["key"], such as .children["a"], for a name from outside, escaped as in JSON: no name can look like
@@ -58,7 +58,8 @@ static inline bool tc_validation_any(const struct tc_validation_errors *e)
     return e->count != 0;
 }
 
-/* Returns the text of the errors, "; " between them, cut at max_text_bytes; empty with `report`. Borrowed. */
+/* Returns the text of the errors, "; " between them, cut at max_text_bytes; empty with `report`. Borrowed until the
+ * next error or tc_validation_fini. */
 const char *tc_validation_text(struct tc_validation_errors *e);
 
 #endif

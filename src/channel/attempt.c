@@ -36,7 +36,8 @@ static void pick_give_up(struct tc_call *c)
     pick_wait(c);
 }
 
-/* Has the next attempt begin again with the messages, the random number of its pick, and the call credentials. */
+/* Prepares the next attempt: it sends the messages from the first on, draws a random number of its own, and asks the
+ * call credentials again. */
 static void attempt_reset(struct tc_call *c)
 {
     tc_call_messages_rewind(c);
@@ -45,8 +46,9 @@ static void attempt_reset(struct tc_call *c)
         tc_call_credentials_reset(c->credentials);
 }
 
-/* Returns true if the retry policy has another attempt follow the one that ended with `status`; then the backoff is
- * running. `trailers`: NULL if the attempt had no stream. */
+/* Counts the outcome of an attempt for the throttle. Returns true if the retry policy has another attempt follow the
+ * one that ended with `status` (borrowed); then the backoff is running. `trailers`: NULL if the attempt had no
+ * stream. */
 static bool attempt_retry(struct tc_call *c, const struct tc_status *status, const struct tc_headers *trailers)
 {
     torc_channel *ch = c->channel;

@@ -23,9 +23,11 @@
  * WAIT_INTERCEPTOR stands before WAIT_CONFIG (on_start) and before WAIT_PICK (on_attempt) where a channel has
  * interceptors with these hooks.
  *
+ * WAIT_RETRY may also come after a pick that failed (not after a drop), or after credentials that failed.
+ *
  * The deadline (deadline.c) and the application (tc_call_cancel) may end a call in any stage. The text of
- * DEADLINE_EXCEEDED says what the stage waited for (explain.c), or that the deadline passed before the call had its
- * config.
+ * DEADLINE_EXCEEDED says what the stage waited for (explain.c), or that the deadline passed before the request was
+ * sent.
  *
  * Two ways to end with on_done: tc_call_finish calls it from inside and is for events of the stream; tc_call_fail (or
  * tc_call_fail_in_order, for hedging) has the serial queue call it, and is safe everywhere else.
@@ -89,8 +91,8 @@ static void outcome_deliver(struct tc_call *c)
     call_done(c);
 }
 
-/* No interceptor holds up the outcome of a call whose deadline has passed, that was cancelled, or whose channel has
- * ended. */
+/* Returns true if no interceptor may hold up the outcome: the deadline has passed, the call was cancelled, or the
+ * channel has ended. */
 static bool outcome_hurries(const struct tc_call *c)
 {
     return c->status.layer == TORC_LAYER_DEADLINE || c->channel->ended;
@@ -214,8 +216,9 @@ static void config_release(struct tc_call *c)
     c->config.release = NULL;
 }
 
-/* Stops timers and waits, cancels the stream, and releases the filters and the config. The call leaves the channel's
- * list, and is in DONE. */
+/* Stops timers and waits, cancels the stream and the hedged attempts, notifies the trackers of the pick, and releases
+ * the filters and the config. The call leaves the channel's list, and is in DONE. Borrows `status` and `trailers` (may
+ * be NULL), which are for the trackers. */
 static void call_detach(struct tc_call *c, const struct tc_status *status, const struct tc_headers *trailers)
 {
     c->stage = TC_CALL_DONE;

@@ -14,8 +14,8 @@ struct tc_call_end {
     const struct tc_headers *headers;  /* NULL: none came */
     const struct tc_headers *trailers; /* NULL: none came */
     struct tc_rstr *peer;              /* text of the backend's address; NULL: none was reached */
-    uint32_t attempts;                 /* that opened a stream; without a request that was too large, or that never
-                                          left and was sent again */
+    uint32_t attempts;                 /* that opened a stream; not counted: one whose request never left because it
+                                          was too large, or never left and was sent again */
 };
 
 /* Called from the loop, never from inside a function of the call. All but on_done may be NULL. */
@@ -24,8 +24,8 @@ struct tc_call_events {
     void (*on_headers)(void *arg, const struct tc_headers *headers);
     /* One message, after tc_call_read. The callee owns the reference. */
     void (*on_message)(void *arg, struct tc_rstr *message);
-    /* The message given to tc_call_send was handed to a connected transport within its flow-control window, or the
-     * server has ended the RPC and does not want it. The next message may be sent. */
+    /* The message given to tc_call_send was handed to a connected transport within its flow-control window, or dropped
+     * because the stream is over. The next message may be sent. */
     void (*on_written)(void *arg);
     /* May replace the status of a call that ended with OK, before interceptors and on_done see it. With interceptors it
      * is called again behind them if the status is still OK. */
@@ -36,7 +36,8 @@ struct tc_call_events {
 };
 
 /* Returns whether the stream of the present attempt has ended; received messages may still wait to be read. In
- * on_written true means that the server did not want the message, or that the connection was lost. */
+ * on_written, true means that the message may not have reached the server: the server did not want the message, or the
+ * connection was lost. Returns false without a stream, so for each call that hedges. */
 bool tc_call_ended(const struct tc_call *c);
 /* Ends the call without on_done: no event comes after it, and the call is gone. Calls the interceptors' on_end from
  * inside. */

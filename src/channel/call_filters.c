@@ -9,8 +9,8 @@ struct tc_call_filters {
     void (*resumed)(void *arg, enum tc_filter_verdict verdict);
     void *arg;
     struct tc_timer timer;
-    size_t at; /* the filter whose turn it is; filters up to this one have started */
-    void *states[];
+    size_t at;      /* the filter whose turn it is; filters up to this one have started */
+    void *states[]; /* of each filter of the chain (tc_call_filter_ops) */
 };
 
 /* Goes on from the present filter, whose answer is `verdict`. */

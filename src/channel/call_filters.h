@@ -18,12 +18,12 @@ enum tc_filter_verdict tc_call_filters_start(struct tc_call_filters *f);
 /* Returns the status of FAIL, which the caller takes over. */
 struct tc_status tc_call_filters_take_status(struct tc_call_filters *f);
 /* Returns the headers of the response as the filters leave them, last filter first: `headers`, or others in the arena.
- * `peer`: text of the backend's address. */
+ * `peer`: text of the backend's address, borrowed for the walk's life. */
 const struct tc_headers *tc_call_filters_response(struct tc_call_filters *f, const struct tc_headers *headers,
                                                   struct tc_rstr *peer);
 /* Tells the filters that started that the call is over, once. Only tc_call_filters_notes may be called after it. */
 void tc_call_filters_end(struct tc_call_filters *f);
-/* Returns the name of the filter that has the call wait. */
+/* Returns the name of the filter that has the call wait, copied to the call's arena. */
 const char *tc_call_filters_waiting(const struct tc_call_filters *f);
 /* Returns the list of the filters' actions, for `torc call --explain`. NULL is allowed. */
 const struct tc_filter_note *tc_call_filters_notes(const struct tc_call_filters *f);

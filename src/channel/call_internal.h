@@ -1,4 +1,5 @@
-/* The insides of a call, for the files of src/channel and src/api. call.c has the stages. Loop thread only. */
+/* The insides of a call, for the files of src/channel and src/api. call.c has the stages. Loop thread only, except what
+ * prepares a call before it begins (call_setup.h), and tc_call_fini. */
 #ifndef TC_CHANNEL_CALL_INTERNAL_H
 #define TC_CHANNEL_CALL_INTERNAL_H
 
@@ -37,14 +38,14 @@ struct tc_call_asked {
     bool dry;                   /* ends at the pick and is not sent; explain is set */
     bool watch_picks;           /* interceptors have on_pick */
     bool watch_wire;            /* interceptors have on_wire */
-    uint64_t max_receive_bytes; /* 0: the channel's */
+    uint64_t max_receive_bytes; /* of a message; 0: the channel's; UINT64_MAX: no limit */
 };
 
 struct tc_call_deadline {
-    uint64_t started_ns;
-    uint64_t at_ns; /* UINT64_MAX: none */
+    uint64_t started_ns; /* when the call was made, by tc_loop_clock_ns: timeouts count from here */
+    uint64_t at_ns;      /* in the same time; 0: it has passed; UINT64_MAX: none */
     struct tc_timer timer;
-    struct tc_task expired;
+    struct tc_task expired; /* the timer has fired; the call ends behind what the loop has queued already */
 };
 
 /* The present attempt: a pick and its stream. */
@@ -52,9 +53,9 @@ struct tc_call_attempt {
     uint64_t random; /* for the pick: kept while the pick is queued; each attempt draws its own */
     bool has_random;
     struct tc_h2_request request;
-    struct tc_h2_stream *stream;
+    struct tc_h2_stream *stream;      /* in the call's arena; NULL: not opened, or had its on_done */
     struct tc_call_tracker *trackers; /* of the pick, until they are notified of the attempt's end */
-    struct tc_pick_trace trace;
+    struct tc_pick_trace trace;       /* of the last pick, if asked.explain is set */
     const char *outcome;              /* of a dry call's pick ("send", ...); NULL: the call did not come to its pick */
     struct tc_rstr *peer;             /* text of the backend's address, a reference; NULL: no stream was opened */
     const struct tc_headers *headers; /* of the response; NULL: none came */
@@ -67,14 +68,14 @@ struct tc_call_attempt {
 /* Messages both ways. */
 struct tc_call_messages {
     struct tc_send_buffer send;
-    uint32_t n_written;  /* in this attempt */
-    uint32_t n_notified; /* for which on_written was called, in all attempts */
-    bool committed;      /* another attempt is no longer possible: written messages are not kept */
-    bool writing;        /* the stream has a message */
-    bool sending;        /* the owner waits for on_written */
-    bool half_close;     /* after the last message */
-    bool end_sent;
-    struct tc_task dropped; /* the stream refused a message, because the server has ended it */
+    uint32_t n_written;     /* in this attempt */
+    uint32_t n_notified;    /* for which on_written was called, in all attempts */
+    bool committed;         /* another attempt is no longer possible: written messages are not kept */
+    bool writing;           /* the stream has a message */
+    bool sending;           /* the owner waits for on_written */
+    bool half_close;        /* after the last message */
+    bool end_sent;          /* the half-close was given to the stream */
+    struct tc_task dropped; /* the stream was over and refused a message, which counts as written by this task */
     uint32_t reads;         /* messages that the owner asked for and has not got */
     uint32_t reads_given;   /* of `reads`, asked of the stream, or of the attempt that won */
 };
@@ -89,7 +90,7 @@ struct tc_call {
 
     const struct tc_call_events *events;
     void *arg;
-    /* Called when the call is gone (after on_done, or cancelled): gives back the memory. */
+    /* Called when the call is gone (after on_done, or cancelled): gives back the memory, or a reference to it. */
     void (*release)(struct tc_call *c);
 
     torc_rpc *rpc; /* NULL: the channel has no interceptors, the call is dry or a hedged attempt, or has not begun */
@@ -103,7 +104,7 @@ struct tc_call {
     struct tc_call_credentials *credentials; /* NULL: none */
     struct tc_retry retry;
     struct tc_timer retry_timer;
-    bool retried;           /* the one transparent retry after a send is used up (of a hedged RPC: the parent's) */
+    bool retried; /* no transparent retry after a send: used up, or tc_call_opts.once; of a hedged RPC: the parent's */
     struct tc_hedge *hedge; /* NULL: one attempt at a time */
     struct tc_call *parent; /* the call of which this one is a hedged attempt; NULL: an RPC of its own */
 
@@ -111,8 +112,8 @@ struct tc_call {
     struct tc_call_messages messages;
 
     /* The end. */
-    struct tc_status status;
-    const struct tc_headers *trailers;
+    struct tc_status status;           /* in WAIT_RETRY that of the attempt before */
+    const struct tc_headers *trailers; /* in the arena of the call or of a hedged attempt; NULL: none came */
     struct tc_task done;
 };
 
@@ -122,8 +123,8 @@ void tc_call_fail(struct tc_call *c, struct tc_status status);
 /* Ends the call as tc_call_fail does, but the outcome comes behind a received message that an interceptor holds up.
  * Never for a call in stage DONE. Takes over the status. */
 void tc_call_fail_in_order(struct tc_call *c, struct tc_status status);
-/* Has the outcome go on that waited behind a received message. `failure` replaces the outcome: an interceptor refused
- * the message; NULL: the message has passed. Borrowed. */
+/* Lets an outcome go on that waits behind a received message. `failure` (borrowed) replaces the outcome: an interceptor
+ * refused the message; NULL: the message has passed. */
 void tc_call_outcome_next(struct tc_call *c, const struct tc_status *failure);
 /* Ends the call at once, with on_done from inside (unless interceptors hold up the outcome), after which the call is
  * gone. For events of the stream, never for a call in stage DONE. Takes over the status; `trailers` (may be NULL) must
@@ -139,8 +140,8 @@ static inline void tc_call_tell_wire(struct tc_call *c, int event, size_t bytes,
 }
 /* Tells the pick's trackers that the attempt is over (status NULL: the pick was for nothing). */
 void tc_call_tell_trackers(struct tc_call *c, const struct tc_status *status, const struct tc_headers *trailers);
-/* Gives back what a call that is gone still holds: hedged attempts, credentials, status, peer. The caller then frees
- * the arena, in which headers and trailers lie, and unrefs the channel. */
+/* Gives back what a call that is gone, or never began, still holds: hedged attempts, credentials, status, peer. The
+ * caller then frees the arena, in which headers and trailers lie, and unrefs the channel. Any thread. */
 void tc_call_fini(struct tc_call *c);
 /* Returns the status, or INTERNAL instead of a code that only servers may give to RPCs (A54), or of OK. `source` is the
  * part that gave the status, for the text. Takes over the status; the caller owns the result. */

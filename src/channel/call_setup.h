@@ -5,8 +5,8 @@
 
 #include "channel/call_internal.h"
 
-/* Prepares a zeroed call whose arena (and parent) are set. Takes a reference to the channel. The caller then sets
- * release, events, arg, the request, and the deadline. */
+/* Prepares a zeroed call whose arena (and `parent`, in a hedged attempt) is set. Takes a reference to the channel.
+ * The caller then sets release, events, arg, the request, and the deadline if there is one. */
 void tc_call_init(struct tc_call *c, torc_channel *ch);
 /* Gives the call credentials for itself alone (NULL: none); takes a reference. Called before
  * tc_call_setup_credentials. */

@@ -1,6 +1,7 @@
 /* The stages of a call up to its first attempt (call.c has the picture):
  *
- *   tc_call_begin -> rpc_begin         on_start of the channel's interceptors, if it has any; it may be delayed there
+ *   tc_call_begin -> rpc_begin         on_start of the channel's interceptors, if it has any and the call is not dry;
+ *                                      an interceptor may delay the call
  *                 -> call_go_on        the deadline, credentials
  *                 -> call_resolved     at once, or when the resolver has a result
  *                 -> config_select     A31's config selector, or the service config's method config: route, cluster,
@@ -74,7 +75,8 @@ static void method_config_use(struct tc_call *c)
     c->config.max_response_bytes = m->max_response_bytes;
 }
 
-/* Sets each limit to the smaller one of options and config. 0 in a call's option means the channel's. */
+/* Sets each limit to the smallest one of the options, the config, and (to send) gRPC's length prefix. 0 in a call's
+ * option means the channel's. */
 static void message_limits_set(struct tc_call *c)
 {
     const torc_channel *ch = c->channel;
@@ -189,8 +191,8 @@ static void call_go_on(struct tc_call *c)
     call_resolved(c);
 }
 
-/* The walk past the interceptors' on_start has returned. WAITS: one of them holds up the call, and this is called
- * again. */
+/* Called when the walk past the interceptors' on_start has passed, failed or waits. After WAITS (an interceptor holds
+ * up the call) this function is called again. */
 static void on_rpc_begun(struct tc_walk *w, enum tc_walk_end end)
 {
     struct tc_call *c = w->owner;

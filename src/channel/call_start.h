@@ -15,8 +15,9 @@ struct tc_call_opts {
     uint64_t max_receive_message_bytes; /* 0: the channel's; UINT64_MAX: none */
 };
 
-/* Starts a call with memory of its own, which is freed after on_done or by tc_call_cancel. `opts` is copied, `events`
- * borrowed until then. Never returns NULL: a failure is an outcome of the call, and on_done comes later. */
+/* Starts a call with memory of its own, which is freed after on_done, by tc_call_cancel, or by tc_channel_shutdown.
+ * `opts` is copied, `events` borrowed until then. Never returns NULL: a failure is an outcome of the call, and on_done
+ * comes later. */
 struct tc_call *tc_call_start(torc_channel *ch, const struct tc_call_opts *opts, const struct tc_call_events *events,
                               void *arg);
 
