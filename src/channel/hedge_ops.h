@@ -1,5 +1,5 @@
 /* Hedging (hedge.h) as a table of functions. The files whose functions hedge.c calls, such as messages.c, use the table
- * and do not include hedge.h. Loop thread only. */
+ * and do not include hedge.h. Loop thread only, except `free`. */
 #ifndef TC_CHANNEL_HEDGE_OPS_H
 #define TC_CHANNEL_HEDGE_OPS_H
 
@@ -21,7 +21,7 @@ struct tc_hedge_ops {
     void (*stop)(struct tc_hedge *h);
     /* Returns the attempt that the parent is committed to; NULL: none yet. */
     const struct tc_call *(*winner)(const struct tc_hedge *h);
-    /* Frees the attempts. */
+    /* Frees the attempts. Any thread. */
     void (*free)(struct tc_hedge *h);
 };
 
