@@ -1,16 +1,20 @@
 /* Interceptors of servers: the call behind each torc_rpc of a server (torc/interceptor.h).
  *
- * With interceptors, every RPC begins as a stream, also of a unary method: its on_start comes before a message is read.
+ * With interceptors, every RPC begins as a stream, also of a unary method: on_start comes before a message is read.
  * What passes between the core's call (server/call.h) and the handler walks past the interceptors (channel/rpc.h):
  *
  *   core: request    -> main, on_start       -> handler; a unary one after its message and the half-close
  *   core: message    -> received, on_message -> handler; one at a time, if an interceptor has on_message
  *   handler: message -> out -> sent, on_message -> core; one at a time
- *   handler: status  -> when `out` is empty -> main, on_status -> core
+ *   handler: status  -> when `out` is empty and no message walks -> main, on_status -> core
  *
  * If an interceptor refuses (rpc_fail), messages that the core or the handler does not have yet are dropped, and the
- * interceptor's status walks outward instead of the handler's. A handler that was called hears on_cancel. The end of
- * the core's call ends every walk: interceptors that have not seen a status then see the reason in on_status. */
+ * interceptor's status walks outward instead of the handler's. A handler that was called, and has not finished the
+ * call, hears on_cancel. The end of the core's call ends every walk: interceptors that let the RPC go on, and have not
+ * seen a status, then see the reason in on_status.
+ *
+ * A struct tc_call_rpc lives from tc_call_rpc_begin to tc_call_rpc_end, which on_end of the core's call calls (call.c).
+ * All of it is the loop thread's. */
 #include "api/server/call_rpc.h"
 
 #include "api/metadata.h"
@@ -20,17 +24,17 @@
 enum { READS_AT_ONCE = 16 };
 
 struct tc_call_rpc {
-    torc_rpc *rpc;
-    torc_server_call *call;
-    const struct tc_method *method;
-    struct tc_arena arena;
-    struct tc_headers metadata;          /* of the request */
+    torc_rpc *rpc;                       /* in `arena` */
+    torc_server_call *call;              /* borrowed: the loop's reference outlives this struct */
+    const struct tc_method *method;      /* borrowed */
+    struct tc_arena arena;               /* of `rpc` and of the headers below */
+    struct tc_headers metadata;          /* of the request, with what interceptors add */
     struct tc_headers headers, trailers; /* of the response */
     size_t handlers_from, handlers_to;   /* the range of `trailers` that the handler gave */
-    struct tc_status status;             /* the outcome, once there is one */
+    struct tc_status status;             /* the status that ends the RPC, once there is one */
     struct tc_message_queue out;         /* the handler's messages that have not begun to walk */
     size_t walking_bytes;                /* of the message that walks outward, as the handler gave it */
-    bool sending, receiving;             /* a message waits for an interceptor */
+    bool sending, receiving;             /* a message of that direction waits for an interceptor */
     bool handled;                        /* the handler, or its pool, was given the call */
     bool ends;                           /* the handler's status follows `out` */
     bool answered;                       /* the core has the status */
@@ -106,7 +110,7 @@ static void messages_stop(struct tc_call_rpc *r)
     out_drop(r);
 }
 
-/* Drops the handler's grpc-status-details-bin if an interceptor has replaced the handler's status. */
+/* Drops the handler's grpc-status-details-bin if the outcome is not the handler's status. */
 static void details_check(struct tc_call_rpc *r)
 {
     const struct tc_call_ending *ending = &r->call->ending;

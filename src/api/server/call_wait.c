@@ -3,13 +3,16 @@
  * A thread that receives takes the oldest message of the call, or asks the loop for one and waits. One thread receives
  * at a time (`receiving`). A codec receives in two steps, and decodes the message between them: the call stays until
  * the second step, also when another thread finishes the call. A thread that sends waits until the call has room
- * (has_room). */
+ * (has_room). A thread that waits holds a reference to the call.
+ *
+ * Also here: what a codec keeps in the call (api/typed.h), and the functions that queue a message whether or not there
+ * is room. Any thread; what the functions touch of the call is constant or under the runtime's lock (call_object.h). */
 #include "api/server/call_object.h"
 #include "base/mem.h"
 #include "base/thread.h"
 #include "http2/stream.h"
 
-/* Begins a function: takes a reference and the lock. */
+/* Begins a function: takes a reference and the lock, which wait_end gives back. Puts the thread on c->waits. */
 static void wait_begin(struct tc_timed_wait *w, torc_server_call *c, int64_t timeout_ms)
 {
     tc_ref_inc(&c->ref);
@@ -24,14 +27,15 @@ static int wait_end(struct tc_timed_wait *w, torc_server_call *c, int rc)
     return rc;
 }
 
-/* Returns 0 if the function may go on, else the code for the function to return. */
+/* Returns 0 if the function may go on, else the code for the function to return: TORC_EINVAL if `c` is NULL. */
 static int call_check(const torc_server_call *c, int64_t timeout_ms)
 {
     int rc = c ? tc_runtime_check(c->rt) : TORC_EINVAL;
     return rc ? rc : tc_wait_check(c->rt, timeout_ms);
 }
 
-/* Lends the oldest message to the application, and takes back the message lent before. */
+/* Lends the oldest received message, of which there must be one, to the application, and takes back the message lent
+ * before. With the lock held. */
 static const torc_message *message_lend(torc_server_call *c)
 {
     bool plain;
@@ -40,7 +44,7 @@ static const torc_message *message_lend(torc_server_call *c)
     return (const torc_message *)c->lent;
 }
 
-/* Asks for one more message, unless one that was asked for has yet to come. */
+/* Asks for one more message, unless one that was asked for has yet to come. With the lock held. */
 static void want_message(torc_server_call *c, const struct tc_timed_wait *w)
 {
     if (c->reads_pending || tc_api_call_want_reads(c, 1, w->quietly) != 0)
@@ -152,8 +156,9 @@ static bool has_room(const torc_server_call *c, size_t size)
                                tc_server_message_cost(size) <= c->unwritten.room - c->unwritten.bytes);
 }
 
-/* Queues the message and returns 0; TORC_EAGAIN if there is no room; or why the call cannot send. Makes *copy once
- * there is room. With the lock held, which is released while the copy is made. */
+/* Queues the message and returns 0; TORC_EAGAIN if there is no room; or why the call cannot send. Makes *copy, which is
+ * NULL at first, once there is room, and clears it when it is queued; the caller frees a copy that is left. With the
+ * lock held, which is released while the copy is made. */
 static int try_send(torc_server_call *c, struct tc_rstr **copy, struct tc_slice message, unsigned flags, bool quietly)
 {
     int rc = tc_api_call_state(c);

@@ -4,15 +4,16 @@
  * runtime of its xDS domain); and `own`, which the service makes. The own thread has the requests that wait and their
  * answers, and serialises, so that requests cost the application's runtimes little.
  *
- *   server's thread   tells the own thread each event of a call (struct csds_note)
+ *   call's loop       tells the own thread each event of the call (struct csds_note)
  *   own thread        tc_csds_service (server/csds_service.h): asks for snapshots, one at a time, packs them, and
  *                     answers by functions of torc_server_call that any thread may call
  *   source's loop     makes a snapshot (api/csds.h) when a mail (struct ask) asks for it
  *
  * torc_csds_serve makes a server on `own`, with small limits, and adds the service to it.
  *
- * The service stops (csds_stop) on the loop of `rt`: when `rt` ends, when the server has ended, or by torc_csds_free.
- * Calls then end with UNAVAILABLE, also those that begin later. A snapshot that is under way is freed. */
+ * The service stops (csds_stop) on the loop of `rt`: when `rt` ends, when the server has ended, by torc_csds_free, or
+ * when it could not be started. Calls then end with UNAVAILABLE, also those that begin later. A snapshot that is under
+ * way is freed. */
 #include "api/csds.h"
 #include "api/server/call_object.h"
 #include "base/clock.h"
@@ -44,10 +45,12 @@ struct torc_csds {
     bool closed;                    /* own thread: on_stop_own was called */
     torc_runtime *source;           /* borrowed, valid while `rt` is not freed */
     torc_runtime *own;              /* the handle, until csds_stop, and a reference */
+    /* to_source is made and closed on source's loop, and the own thread sends to it until `closed`; to_own is the own
+     * thread's. Each holds one reference, and is NULL before it is made and once it is closed. */
     struct tc_mailbox *to_source, *to_own;
     struct tc_link calls; /* own thread: of struct csds_call; empty once `closed` */
-    torc_server *server;  /* of torc_csds_serve; else NULL */
-    char *address;
+    torc_server *server;  /* of torc_csds_serve, until csds_stop frees it; else NULL */
+    char *address;        /* of torc_csds_serve: as bound; else NULL */
 };
 
 static void csds_unref(torc_csds *s)
@@ -65,12 +68,12 @@ static void csds_unref(torc_csds *s)
 /* A mail that asks source's loop for a snapshot, and brings the snapshot to the own thread. */
 struct ask {
     struct tc_mail mail;
-    torc_runtime *source;
-    struct tc_mailbox *back; /* a reference */
-    struct tc_csds_service *service;
+    torc_runtime *source;            /* borrowed */
+    struct tc_mailbox *back;         /* a reference */
+    struct tc_csds_service *service; /* borrowed: it ends after `back` was closed */
     bool without_contents;
-    struct tc_csds_snapshot *snapshot; /* NULL: not made yet */
-    uint64_t took_ns;                  /* how long it kept source's loop */
+    struct tc_csds_snapshot *snapshot; /* owned; NULL: not made yet */
+    uint64_t took_ns;                  /* how long the making kept source's loop */
 };
 
 static void ask_free(struct tc_mail *mail)
@@ -126,7 +129,7 @@ struct csds_call {
 
 /* An event of a call on its way to the own thread. */
 struct csds_note {
-    struct csds_call *call;
+    struct csds_call *call;  /* a reference */
     struct tc_rstr *message; /* a reference, or NULL */
     void (*fn)(struct csds_call *call, struct tc_rstr *message);
 };
@@ -155,8 +158,9 @@ static void on_note(void *arg)
     note_free(n);
 }
 
-/* Has fn run on the own thread. Takes over the message. Returns false if the own thread has ended; it has finished all
- * calls that it knew. */
+/* Has fn run on the own thread, with the message borrowed. Takes over the reference to the message. Returns false if
+ * the own runtime has ended, whose thread has finished all calls that it knew; and in a child of a fork, and at exit.
+ */
 static bool tell(struct csds_call *c, void (*fn)(struct csds_call *call, struct tc_rstr *message),
                  struct tc_rstr *message)
 {
@@ -192,7 +196,7 @@ static void call_reset(struct tc_csds_call *base)
     torc_server_call *call = TC_CONTAINER_OF(base, struct csds_call, base)->call;
     tc_api_call_hold(call);
     if (torc_runtime_post(call->rt, on_reset, call) != 0)
-        tc_api_call_drop(call); /* its runtime has ended, and the RPC with it */
+        tc_api_call_drop(call); /* the call's runtime is ending, and ends the RPC */
 }
 
 static void note_begun(struct csds_call *c, struct tc_rstr *message TC_UNUSED)
@@ -261,7 +265,8 @@ static void on_call_release(void *arg)
     call_unref(arg);
 }
 
-/* Returns NULL if the RPC is over or the service has stopped; the call was finished then. */
+/* Begins a call, in its handler. The result belongs to the events, and is good until the handler returns. Returns NULL
+ * if the RPC is over or the service has stopped; the call was finished then. */
 static struct csds_call *call_begin(torc_csds *s, torc_server_call *call, bool unary)
 {
     static const struct tc_csds_call_ops ops = {call_send, call_finish, call_reset};
@@ -382,7 +387,7 @@ static void on_stop_posted(void *arg)
 }
 
 /* The server has ended. Posts the stop, since this thread must not wait for rt's loop, which may wait for the server.
- * The post takes over the methods' reference. */
+ * The post takes over the methods' reference. Any thread. */
 static void on_method_release(void *arg)
 {
     torc_csds *s = arg;
@@ -413,6 +418,7 @@ static void on_start_own(void *arg)
     tc_csds_service_init(&s->service, tc_runtime_loop(s->own));
 }
 
+/* Adds the methods, with one reference for both. Returns 0, or the code of an error that it stores. */
 static int methods_add(torc_csds *s, torc_server *server, torc_error **error)
 {
     const struct torc_handler fetch = {TORC_SIZE(torc_handler), .unary = on_fetch, .release = on_method_release,
@@ -435,6 +441,8 @@ static void opts_of_ours(struct tc_server_opts *opts)
     opts->http2.limits.write_bytes = WRITE_BYTES;
 }
 
+/* Makes and starts the server of torc_csds_serve. Returns 0, or the code of an error that it stores; csds_stop frees
+ * what was made. */
 static int serve(torc_csds *s, const char *address, torc_error **error)
 {
     const struct torc_server_options o = {TORC_SIZE(torc_server_options),     .runtime = s->own,
@@ -446,7 +454,7 @@ static int serve(torc_csds *s, const char *address, torc_error **error)
     return rc ? rc : torc_server_start(s->server, error);
 }
 
-/* On the loop of `rt`. Fails if `rt` has begun to end. */
+/* On the loop of `rt`. Stores 0, or the code of the error, in st->rc. Fails if `rt` has begun to end. */
 static void on_start(void *arg)
 {
     struct start *st = arg;
@@ -541,6 +549,6 @@ void torc_csds_free(torc_csds *s)
     if (!s)
         return;
     int rc = tc_runtime_do(s->rt, on_stop, s);
-    if (rc != TORC_EFORK) /* in a child, the server is the parent's */
+    if (rc != TORC_EFORK) /* in a child the server is the parent's; at exit all stays as it is */
         csds_unref(s);
 }

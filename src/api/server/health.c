@@ -2,7 +2,11 @@
  *
  * Services and watchers are under one mutex. A watcher is a call of Watch: it is sent each change of its service, but
  * while an earlier status is unwritten, the newest status is sent by on_writable later. The mutex is taken before the
- * runtime's lock, never while that lock is held: events are called without it.
+ * runtime's lock, never while that lock is held: events are called without that lock.
+ *
+ * Handlers and events run on the loop of their call, torc_health_set and torc_health_shutdown on any thread. A watcher
+ * ends by on_cancel alone, which takes the watcher off the list and finishes the call; the event `release` then frees
+ * the watcher.
  *
  * torc_health is reference-counted: by the application's handle, the server's three methods (until their release) and
  * each watcher. */
@@ -21,8 +25,8 @@ enum {
     SERVICE_UNKNOWN = 3,
     NEVER = -1, /* a watcher has been sent nothing */
     MAX_LISTED = 100,
-    MAX_NAME = 1024, /* of torc_health_set */
-    MAX_REQUEST = 4096,
+    MAX_NAME = 1024,    /* bytes, of torc_health_set */
+    MAX_REQUEST = 4096, /* bytes */
 };
 
 #define METHOD(name) "/grpc.health.v1.Health/" name
@@ -34,10 +38,10 @@ struct service {
 };
 
 struct watcher {
-    struct tc_link link;
-    torc_health *health; /* a reference */
-    torc_server_call *call;
-    int sent; /* the last status, or NEVER */
+    struct tc_link link;    /* under the mutex */
+    torc_health *health;    /* a reference */
+    torc_server_call *call; /* the handle, until on_cancel */
+    int sent;               /* under the mutex: the last status, or NEVER */
     size_t name_len;
     char name[]; /* not NUL-terminated */
 };
@@ -127,7 +131,7 @@ static void on_check(torc_server_call *call, const torc_message *request, void *
         torc_server_call_reply(call, response, response_write(status, response));
 }
 
-/* Appends an entry of HealthListResponse.statuses: the name, then a HealthCheckResponse. */
+/* Appends an entry of HealthListResponse.statuses: the name, then a HealthCheckResponse. With the mutex held. */
 static void entry_append(struct tc_buf *out, const struct service *s)
 {
     struct tc_buf entry = {0};
@@ -161,7 +165,8 @@ static void on_list(torc_server_call *call, const torc_message *request, void *a
 
 /* --- Watch --- */
 
-/* Sends the status, unless the client was sent this one last. With the mutex held. */
+/* Sends the status, unless the client was sent this one last. Without room, on_writable follows. With the mutex held.
+ */
 static void watcher_push(struct watcher *w)
 {
     char response[2];
@@ -213,7 +218,7 @@ static void on_watch(torc_server_call *call, const torc_message *request, void *
     tc_list_init(&w->link);
     tc_ref_inc(&h->ref);
     call->unwritten.room = 0; /* one status at a time waits to be written */
-    /* on_writable and on_cancel wait for the mutex: they run after the watcher is on the list. */
+    /* on_writable and on_cancel run on this thread, after this function: the watcher is on the list then. */
     pthread_mutex_lock(&h->mutex);
     bool runs = torc_server_call_set_events(call, &watch_events, w) == 0;
     if (runs) {
@@ -229,7 +234,7 @@ static void on_watch(torc_server_call *call, const torc_message *request, void *
 
 /* --- the application --- */
 
-/* `name` is copied. With the mutex held. */
+/* `name` is copied. With the mutex held, unless `h` is being made. */
 static void service_set(torc_health *h, const char *name, int status)
 {
     size_t len = strlen(name);
@@ -250,7 +255,7 @@ static void push_all(torc_health *h)
     watcher_push(TC_CONTAINER_OF(it, struct watcher, link));
 }
 
-/* The server begins to stop. */
+/* The server begins to stop. On the home's loop. */
 static void on_stopping(void *arg)
 {
     torc_health_shutdown(arg);

@@ -1,8 +1,9 @@
 /* Values of load (torc/orca.h) of an RPC or of a server, and reports of them (OrcaLoadReport).
  *
- * Values are in a list: there are few, and reports walk over all of them. The values of an RPC are in an arena of its
- * call. The values of a server (struct tc_server_load) are reference-counted and under a mutex. The mutex is taken with
- * the runtime's lock held, when a call is finished; no other lock is taken while the mutex is held. */
+ * Values are in a list: there are few (MAX_VALUES at most), and reports walk over all of them. The values of an RPC are
+ * in an arena of its call. The values of a server (struct tc_server_load) are reference-counted and under a mutex. The
+ * mutex is taken with the runtime's lock held, when a call is finished; no other lock is taken while the mutex is held.
+ */
 #include "api/server/load.h"
 
 #include <math.h>
@@ -14,7 +15,7 @@
 
 #define TRAILER "endpoint-load-metrics-bin"
 
-enum { MAX_VALUES = 256, MAX_NAME = 256 };
+enum { MAX_VALUES = 256, MAX_NAME = 256 /* bytes */ };
 
 struct tc_load_value {
     struct tc_load_value *next;
@@ -25,6 +26,8 @@ struct tc_load_value {
 
 /* --- values --- */
 
+/* By enum torc_orca_metric, whose numbers are those of the report's fields. `share`: 0 to 1; `of_rpc`: not for a
+ * server. */
 static const struct {
     bool known, named, share, of_rpc;
 } metrics[] = {
@@ -51,7 +54,8 @@ static bool value_is_good(int metric, double value)
     return isfinite(value) && value >= 0 && (!metrics[metric].share || value <= 1);
 }
 
-/* Returns the link that points to the value; if there is no such value, the last link, which is NULL. */
+/* Returns the link that points to the value; if there is no such value, the last link, which is NULL. `name` is "" for
+ * a metric without names. */
 static struct tc_load_value **value_place(struct tc_load *load, int metric, const char *name)
 {
     struct tc_load_value **at = &load->first;

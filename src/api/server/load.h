@@ -15,7 +15,8 @@ struct tc_buf;
 struct tc_load_value;
 
 /* The values of an RPC or of a server, each metric and name once. All zero is empty. Guarded by a lock of the owner:
- * the runtime's lock for an RPC, the mutex of struct tc_server_load for a server. */
+ * the runtime's lock for an RPC, the mutex of struct tc_server_load for a server. The values of an RPC lie in an arena,
+ * those of a server are freed with struct tc_server_load. */
 struct tc_load {
     struct tc_load_value *first;
     size_t n;
@@ -28,15 +29,16 @@ struct tc_server_load {
     struct tc_load load; /* under the mutex */
 };
 
-/* Returns whether the metric is known, `name` is one that it may have (NULL: it has no names), and, with of_server, a
- * server may have the metric. */
+/* Returns whether the metric is known, its name is good (NULL for a metric without names), and, with of_server, a
+ * server may have the metric. Any thread. */
 bool tc_load_metric_is_good(int metric, const char *name, bool of_server);
 /* Sets a value of a metric that tc_load_metric_is_good accepts. `arena`: for the memory of a new value; NULL: by
- * tc_malloc. Returns 0, TORC_EINVAL if the value is out of range, TORC_ELIMIT if there are too many. */
+ * tc_malloc. The name is copied. Returns 0, TORC_EINVAL if the value is out of range, TORC_ELIMIT if there are 256
+ * others. With the owner's lock held. */
 int tc_load_set(struct tc_load *load, struct tc_arena *arena, int metric, const char *name, double value);
 /* Adds the trailer endpoint-load-metrics-bin, a report of an RPC, unless the RPC has no value or the trailers have such
- * a field already. The report has the server's values (NULL: none), too, except those that the RPC has set. Its bytes
- * are in the arena. */
+ * a field already. The report has the server's values (NULL: none), too, except those that the RPC has set. The
+ * report's bytes are in the arena. With the lock of `load` held; takes the server's mutex. */
 void tc_load_add_trailer(const struct tc_load *load, struct tc_server_load *server, struct tc_arena *arena,
                          struct tc_headers *trailers);
 
@@ -45,9 +47,10 @@ struct tc_server_load *tc_server_load_new(void);
 void tc_server_load_unref(struct tc_server_load *s); /* NULL is allowed */
 /* tc_load_set, under the mutex, without an arena. */
 int tc_server_load_set(struct tc_server_load *s, int metric, const char *name, double value);
-/* Drops a value. Returns false if there is no such value. */
+/* Drops a value; `name` as for tc_load_set. Returns false if there is no such value. */
 bool tc_server_load_clear(struct tc_server_load *s, int metric, const char *name);
-/* Appends the server's values to a report, except those that the RPC has set (NULL: no RPC). */
+/* Appends the server's values to a report, except those that the RPC has set (NULL: no RPC; else with the RPC's lock
+ * held). Takes the server's mutex. */
 void tc_server_load_append(struct tc_buf *out, struct tc_server_load *s, const struct tc_load *of_rpc);
 
 #endif

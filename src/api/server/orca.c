@@ -2,8 +2,9 @@
  *
  * The events and the timer of a stream of OpenRcaService run on the loop of its call. When the server begins to stop,
  * the home's loop, which may be another one, ends the stream. The thread that sets `ended`, under streams_mutex,
- * finishes the call, so nobody else does, and the stream is not freed before. streams_mutex is taken before the
- * runtime's lock. A report is left out while the last one is unwritten: the next report has all values anyway.
+ * finishes the call, so nobody else does, and the stream is not freed before: the call's event `release` frees it.
+ * streams_mutex is taken before the runtime's lock. A report is left out while the last one is unwritten: the next
+ * report has all values anyway.
  *
  * torc_orca is reference-counted: by the application's handle, the server's method (until its release) and each
  * stream. */
@@ -22,18 +23,18 @@
 #define STOPPING "the server is being stopped"
 
 enum {
-    MAX_REQUEST = 4096,
-    LEAST_INTERVAL_MS = 30000,
+    MAX_REQUEST = 4096,           /* bytes */
+    LEAST_INTERVAL_MS = 30000,    /* unless the application gives another */
     MAX_INTERVAL_MS = 1000000000, /* eleven days */
 };
 
 struct torc_orca {
     struct tc_ref ref;
-    uint64_t least_ms;
+    uint64_t least_ms; /* the shortest interval; constant */
     pthread_mutex_t streams_mutex;
-    /* Under it: */
-    struct tc_link streams;
-    bool stopping;
+    /* Under streams_mutex: */
+    struct tc_link streams; /* those that on_stopping is to end */
+    bool stopping;          /* the server stops: new streams are refused */
 
     struct tc_server_load *load; /* a reference */
 };
@@ -61,8 +62,8 @@ static void orca_unref(torc_orca *o)
 
 /* --- out of band --- */
 
-/* Reads a google.protobuf.Duration {seconds = 1, nanos = 2} as milliseconds; negative numbers count as 0. Returns false
- * if the bytes are malformed. */
+/* Reads a google.protobuf.Duration {seconds = 1, nanos = 2} as milliseconds. Negative numbers count as 0, and more than
+ * 10^9 seconds as 10^9. Returns false if the bytes are malformed. */
 static bool duration_read(struct tc_slice bytes, uint64_t *ms)
 {
     struct tc_wire_field f;
@@ -92,7 +93,7 @@ uint64_t tc_orca_interval_ms(struct tc_slice request, uint64_t least_ms)
     return TC_MAX(TC_MIN(ms, (uint64_t)MAX_INTERVAL_MS), least_ms);
 }
 
-/* Sends the values, and starts the timer for the next report. With streams_mutex held. */
+/* Sends the values, and starts the timer for the next report. On the call's loop, with streams_mutex held. */
 static void stream_report(struct orca_stream *s)
 {
     struct tc_buf report = {0};
@@ -156,7 +157,7 @@ static void timer_end(struct orca_stream *s)
 
 static void on_cancel(torc_server_call *call TC_UNUSED, void *arg)
 {
-    timer_end(arg); /* not in on_release, which may run on another thread when the loop has ended */
+    timer_end(arg); /* on_release would be too late: it may run on another thread when the loop has ended */
     stream_end(arg, TORC_STATUS_CANCELLED, NULL);
 }
 
@@ -196,8 +197,8 @@ static void on_stream(torc_server_call *call, void *arg)
         torc_server_call_want(call, 1);
 }
 
-/* Takes a stream off the list, whose call the caller must finish; NULL: the list is empty. New streams are refused from
- * now on. */
+/* Takes a stream off the list and returns it; NULL: the list is empty. The caller must finish the stream's call, and
+ * must not use the stream afterwards. New streams are refused from now on. */
 static struct orca_stream *stream_take(torc_orca *o)
 {
     pthread_mutex_lock(&o->streams_mutex);
@@ -210,7 +211,7 @@ static struct orca_stream *stream_take(torc_orca *o)
     return s;
 }
 
-/* The server begins to stop. */
+/* The server begins to stop. On the home's loop. */
 static void on_stopping(void *arg)
 {
     struct orca_stream *s;

@@ -5,9 +5,9 @@
  * a client that opens and resets RPCs does not fill the queue. A pool that was freed takes no more jobs. Its threads
  * end when the queue is empty.
  *
- * Torc's exit handler does not wait for these threads: their handlers are the application's. Functions of Torc that
- * they call while the process exits return TORC_EFORK. torc_pool is reference-counted: the application and the servers
- * that use the pool hold it. */
+ * Torc's exit handler does not wait for these threads: their handlers are the application's. While the process exits,
+ * functions of a call other than getters return TORC_EFORK to these handlers. torc_pool is reference-counted: the
+ * application and the servers that use the pool hold it. The mutex is not held while a job runs. */
 #include "api/server/pool.h"
 
 #include <signal.h>
@@ -26,13 +26,13 @@ struct torc_pool {
     unsigned generation; /* tc_fork_generation when the pool was made */
     pthread_mutex_t mutex;
     pthread_cond_t cond;
-    size_t n_threads;
-    pthread_t *threads;
+    size_t n_threads;   /* that were started; 0 once pool_stop has joined them */
+    pthread_t *threads; /* owned */
     /* Under the mutex: */
     struct tc_link jobs;
     size_t n_jobs, max_jobs; /* max_jobs is constant */
     size_t n_running;        /* threads that run a job; the others are idle */
-    bool closed;
+    bool closed;             /* pool_stop has begun */
 };
 
 torc_pool *tc_pool_ref(torc_pool *pool)

@@ -6,10 +6,11 @@
 
 #include "base/list.h"
 
-/* A call of a handler on a pool. Embedded in its owner, which initialises `link` and may free the job in `run`. */
+/* A call of a handler on a pool. Embedded in its owner, which sets `run` and initialises `link`, and keeps the job
+ * until `run` is called or tc_pool_cancel returns true. */
 struct tc_pool_job {
-    struct tc_link link;
-    void (*run)(struct tc_pool_job *job);
+    struct tc_link link;                  /* under the pool's mutex */
+    void (*run)(struct tc_pool_job *job); /* on a thread of the pool, without the mutex; may free the job */
 };
 
 /* Queues a job for the pool's threads. Returns false, and the job is still the caller's, if the queue is full or
@@ -18,7 +19,7 @@ bool tc_pool_run(torc_pool *pool, struct tc_pool_job *job);
 /* Takes a job that was given to tc_pool_run out of the queue, in O(1). Returns false if the job is not in the queue (a
  * thread has taken it, or tc_pool_run returned false), and in a child of a fork. */
 bool tc_pool_cancel(torc_pool *pool, struct tc_pool_job *job);
-/* NULL is allowed. */
+/* Add and release a reference. The last must not go before the threads have ended. NULL is allowed. */
 torc_pool *tc_pool_ref(torc_pool *pool);
 void tc_pool_unref(torc_pool *pool);
 

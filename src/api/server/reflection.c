@@ -4,8 +4,10 @@
  * the last one. Without room in the send buffer the answer waits in the stream for on_writable. So a client can make
  * the server hold one answer beside those in its call's send buffer.
  *
- * Files are under a mutex; the runtime's lock is never taken while the mutex is held. torc_reflection is
- * reference-counted: by the application's handle, the server's two methods (until their release) and each stream. */
+ * Files are under a mutex; the runtime's lock is never taken while the mutex is held. Streams run on the loops of their
+ * calls; the application adds files on any thread. A stream belongs to the events of its call: `release` frees it.
+ * torc_reflection is reference-counted: by the application's handle, the server's two methods (until their release) and
+ * each stream. */
 #include <torc/reflection.h>
 
 #include <pthread.h>
@@ -48,19 +50,19 @@ struct torc_reflection {
     pthread_mutex_t mutex;
     /* Under the mutex: */
     struct tc_descriptor_index index;
-    size_t n_own;           /* of the index: the first n_own files are Torc's; constant */
+    size_t n_own;           /* of the index: the first n_own files are Torc's; constant once these are added */
     struct tc_buf services; /* a ListServiceResponse, empty until it is asked for */
 };
 
 struct reflection_stream {
     torc_reflection *reflection; /* a reference */
-    TC_VEC(bool) sent;           /* by tc_descriptor_file.index: the file is in an answer */
+    TC_VEC(bool) sent;           /* by tc_descriptor_file.index: an answer of the stream has had the file */
     struct tc_buf answer;        /* waits for room in the send buffer; empty: none waits */
 };
 
 struct reflection_request {
-    uint64_t kind;              /* a field above; 0: unset */
-    struct tc_slice host, text; /* borrowed; text: the file, the symbol, or the type of an extension */
+    uint64_t kind;              /* a field of ServerReflectionRequest, from FILE_BY_FILENAME on; 0: unset */
+    struct tc_slice host, text; /* in the request's bytes; text: the file, the symbol, or the type of an extension */
     int32_t number;             /* of FILE_CONTAINING_EXTENSION */
 };
 
@@ -81,7 +83,8 @@ static void on_release(void *arg)
 
 /* --- requests --- */
 
-/* Reads an ExtensionRequest: containing_type = 1, extension_number = 2. */
+/* Reads an ExtensionRequest: containing_type = 1, extension_number = 2. Stores q->text and q->number. Returns false if
+ * the bytes are malformed. */
 static bool extension_read(struct tc_slice bytes, struct reflection_request *q)
 {
     struct tc_wire_field f;
@@ -98,6 +101,7 @@ static bool extension_read(struct tc_slice bytes, struct reflection_request *q)
     return true;
 }
 
+/* Reads a request; of several kinds in it the last counts. Returns false if the bytes are malformed. */
 static bool request_read(struct tc_slice bytes, struct reflection_request *q)
 {
     struct tc_wire_field f;
@@ -135,6 +139,7 @@ static void error_append(struct tc_buf *out, const char *what, struct tc_slice n
     tc_buf_fini(&error);
 }
 
+/* Returns the file's flag in s->sent, good until the next call for the stream. */
 static bool *sent_flag(struct reflection_stream *s, const struct tc_descriptor_file *file)
 {
     while (s->sent.len <= file->index)
@@ -143,7 +148,7 @@ static bool *sent_flag(struct reflection_stream *s, const struct tc_descriptor_f
 }
 
 /* Appends FileDescriptorResponse: the file, and the files that it imports, directly or not, and that the stream has not
- * sent yet. With the mutex held. */
+ * sent yet. Does not look at the imports of an import that was sent before. With the mutex held. */
 static void files_append(struct reflection_stream *s, struct tc_buf *out, const struct tc_descriptor_file *first)
 {
     const struct tc_descriptor_index *x = &s->reflection->index;
@@ -174,8 +179,8 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Appends ExtensionNumberResponse {base_type_name = 1, extension_number = 2, packed, sorted}, or an error if the
- * message is unknown. With the mutex held. */
+/* Appends ExtensionNumberResponse {base_type_name = 1, extension_number = 2, packed, sorted}, or an error if neither
+ * the message nor an extension of it is known. With the mutex held. */
 static void extensions_append(struct tc_buf *out, const struct tc_descriptor_index *x, struct tc_slice message)
 {
     const struct tc_descriptor_numbers *e = tc_descriptor_index_extensions(x, message);
@@ -204,8 +209,8 @@ static int by_name(const void *a, const void *b)
     return tc_slice_cmp(*(const struct tc_slice *)a, *(const struct tc_slice *)b);
 }
 
-/* Writes ListServiceResponse: a ServiceResponse {name = 1} for each service with a registered method, sorted. The
- * server has started: its methods no longer change. */
+/* Appends the fields of ListServiceResponse: a ServiceResponse {name = 1} for each service of which the server has a
+ * method (struct tc_method), sorted. The server has started: its methods no longer change. */
 static void services_append(struct tc_buf *out, const torc_server *server)
 {
     TC_VEC(struct tc_slice) names = {0};
@@ -272,7 +277,8 @@ static void stream_free(void *arg)
     tc_free(s);
 }
 
-/* Sends the answer, if there is room for it, and asks for the next request; else on_writable follows. */
+/* Sends the answer, if there is room for it, and asks for the next request; without room, on_writable follows. Drops
+ * the answer if the RPC is over. */
 static void answer_send(torc_server_call *call, struct reflection_stream *s)
 {
     int rc = torc_server_call_send(call, s->answer.data, s->answer.len, 0, 0);
@@ -343,6 +349,8 @@ static void on_stream(torc_server_call *call, void *arg)
 
 /* --- the application --- */
 
+/* Adds a copy of a FileDescriptorProto; leaves it out if a file of Torc's has its name. Returns 0, or the code of an
+ * error that it stores. */
 static int file_add(torc_reflection *r, struct tc_slice bytes, torc_error **error)
 {
     struct tc_status why = {0};
@@ -356,6 +364,8 @@ static int file_add(torc_reflection *r, struct tc_slice bytes, torc_error **erro
     return rc;
 }
 
+/* Adds the files of a FileDescriptorSet, up to the first that fails. Returns what file_add returns, or TORC_EPARSE with
+ * an error. */
 static int set_add(torc_reflection *r, struct tc_slice set, torc_error **error)
 {
     struct tc_wire_field f;

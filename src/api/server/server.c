@@ -1,7 +1,8 @@
 /* torc_server: its methods, its addresses, its beginning and its end. torc/server.h has the contract.
  *
- * A server has a shard on each of its runtimes (shard.c), whose `core` (server/server.h) does the work. The first shard
- * is the server's home. A shard ends by torc_server_free or with its runtime, and all end with the home's runtime.
+ * A server has a shard on each runtime that it uses (shard.c). The shard's `core` (server/server.h) does the work. The
+ * first shard is the server's home. A shard ends by torc_server_free or with its runtime, and all end with the home's
+ * runtime.
  *
  * torc_server is reference-counted: the application, the shards' loops, posted tasks and calls hold it. Its methods are
  * freed with it. Threads add methods and limits under the lock of the home's runtime. Listening, starting and stopping
@@ -10,9 +11,10 @@
  *   NEW        Methods and addresses are collected. Sockets listen, and nobody accepts.
  *   STARTED    The methods are in the tables of the cores, which no longer change: lookups need no lock.
  *   STOPPING   The shards drain.
- *   STOPPED    No connection is left. The shards stay until the server, or their runtime, is freed.
+ *   STOPPED    No connection is left, or the home has ended. The shards stay until the server, or their runtime, is
+ *              freed.
  *
- * The calls are in call.c and call_wait.c. */
+ * The calls are in call.c, call_wait.c and call_rpc.c. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -174,6 +176,8 @@ static char *method_path(const char *method)
     return path;
 }
 
+/* Copies a handler of the application, and checks the copy. `any`: it is for the method "*". Returns false with an
+ * error. */
 static bool handler_read(struct torc_handler *to, const struct torc_handler *given, bool any, torc_error **error)
 {
     if (!given)
@@ -188,7 +192,7 @@ static bool handler_read(struct torc_handler *to, const struct torc_handler *giv
 }
 
 /* Adds all of the methods and returns 0, or adds none and returns TORC_ECLOSED, TORC_ESTATE, or TORC_EEXIST with the
- * path in *taken. With the lock held. */
+ * path, borrowed from `specs`, in *taken. With the lock held. */
 static int methods_add(torc_server *s, const struct tc_method_spec *specs, size_t n, const char **taken)
 {
     struct tc_method *other;
@@ -340,7 +344,8 @@ int torc_server_limit(torc_server *s, const char *name, const struct torc_method
     return rc;
 }
 
-/* Returns the limits of a method: its own, else its service's, else those of "*"; NULL: none. */
+/* Returns the limits of a method, borrowed from the server: its own, else its service's, else those of "*"; NULL: none.
+ */
 static const struct tc_method_limits *limits_of(const torc_server *s, const char *path)
 {
     struct tc_method_limits *l;
@@ -355,16 +360,18 @@ static const struct tc_method_limits *limits_of(const torc_server *s, const char
 
 /* --- listening --- */
 
+/* A call of torc_server_listen, on the stack of its thread. */
 struct listening {
     torc_server *s;
-    struct tc_addr addr;
-    int fd; /* -1: `addr` counts */
+    struct tc_addr addr; /* for tc_addr_fini */
+    int fd;              /* -1: `addr` counts */
     torc_credentials *credentials;
-    char *bound;
-    struct tc_status error;
+    char *bound;            /* for tc_free; NULL unless rc is 0 */
+    struct tc_status error; /* for tc_status_fini: why rc is TORC_EIO */
     int rc;
 };
 
+/* On the home's loop. */
 static void on_listen(void *arg)
 {
     struct listening *l = arg;
@@ -374,7 +381,7 @@ static void on_listen(void *arg)
         l->rc = TORC_ECLOSED;
         return;
     }
-    if (l->s->state >= TC_SERVER_STOPPING) { /* without the lock: only this thread writes it */
+    if (l->s->state >= TC_SERVER_STOPPING) { /* without the lock: only this thread writes `state` */
         l->rc = TORC_ESTATE;
         return;
     }
@@ -389,6 +396,7 @@ static void on_listen(void *arg)
     tc_addr_fini(&bound);
 }
 
+/* Stores l->addr or l->fd. Returns false if the address is malformed. */
 static bool address_parse(struct listening *l, const char *text)
 {
     struct tc_slice s = tc_slice_str(text), rest;
@@ -406,6 +414,7 @@ static bool address_parse(struct listening *l, const char *text)
     return tc_addr_parse(&l->addr, s) == 0;
 }
 
+/* Checks the arguments of torc_server_listen, and stores the address in *l. Returns false with an error. */
 static bool listen_accepts(struct listening *l, const char *address, const torc_credentials *credentials,
                            torc_error **error)
 {
@@ -452,11 +461,12 @@ int torc_server_listen(torc_server *s, const char *address, torc_credentials *cr
 
 /* --- starting and stopping --- */
 
+/* A request of a thread to the home's loop: a start or a stop. */
 struct asking {
     torc_server *s;
-    int64_t grace_ms;
-    char *unused; /* the name of limits that no method has; freed by the asker */
-    int rc;
+    int64_t grace_ms; /* of a stop, as for torc_server_stop */
+    char *unused;     /* of a start: the name of limits that no method has; freed by the asker */
+    int rc;           /* of a start */
 };
 
 /* Registers the handler of "*" for each method and service that has limits of its own and no handler. With the lock
@@ -479,6 +489,7 @@ static void server_spread(torc_server *s)
     }
 }
 
+/* Returns true for "*", and if a method or the handler of "*" may have the limits of that name. With the lock held. */
 static bool limits_are_used(const torc_server *s, const char *name)
 {
     size_t len = strlen(name);
@@ -491,8 +502,8 @@ static bool limits_are_used(const torc_server *s, const char *name)
     return false;
 }
 
-/* Returns 0, or TORC_ENOTFOUND with a name in *unused if there are limits of a method or service that the server does
- * not have: a slip in the name would leave the method without limits. With the lock held. */
+/* Returns 0, or TORC_ENOTFOUND with a name in *unused, for tc_free, if there are limits of a method or service that the
+ * server does not have: a slip in the name would leave the method without limits. With the lock held. */
 static int limits_check(const torc_server *s, char **unused)
 {
     for (const struct tc_method_limits *l = s->limits; l; l = l->hh.next)
@@ -503,6 +514,7 @@ static int limits_check(const torc_server *s, char **unused)
     return 0;
 }
 
+/* On the home's loop. */
 static void on_start(void *arg)
 {
     struct asking *a = arg;
@@ -584,12 +596,14 @@ int torc_server_stop(torc_server *s, int64_t grace_ms)
     return rc;
 }
 
+/* A torc_server_stop_async on its way to the home's loop, with a reference to the server. */
 struct stopping {
     struct tc_task task;
     struct asking ask;
-    struct tc_stop_fn *fn;
+    struct tc_stop_fn *fn; /* owned, until it is in torc_server.stop_fns */
 };
 
+/* On the home's loop. */
 static void on_stop_task(struct tc_task *task)
 {
     struct stopping *t = TC_CONTAINER_OF(task, struct stopping, task);

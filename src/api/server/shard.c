@@ -11,7 +11,8 @@
  * serves the connections that this socket accepts; the home still routes its own.
  *
  * A shard ends with the server or with its runtime, whichever ends first. The end of the home ends all shards. A shard
- * that was made holds a reference to the server and counts in `handlers`; shard_gone releases both. */
+ * holds a reference to the server and counts in `handlers` until shard_gone releases both, also if the shard could not
+ * be made. If the home cannot be made, torc_server_new fails. */
 #include "api/server/server_internal.h"
 
 #include <stdio.h>
@@ -45,14 +46,14 @@ static bool shard_run(struct tc_server_shard *shard, struct tc_task *task)
 
 /* A descriptor on its way to another loop: a connection or a listening socket. */
 struct handover {
-    struct tc_task task;
+    struct tc_task task; /* has a reference to the server */
     struct tc_server_shard *shard;
     torc_credentials *credentials; /* a reference */
-    int fd;
+    int fd;                        /* owned until the task runs, which uses or closes it */
 };
 
-/* Posts fn with the descriptor to the shard's loop. Returns false if the loop has ended: the caller keeps the
- * descriptor. */
+/* Posts fn with the descriptor to the shard's loop; fn ends with handover_free. Returns false if the loop has ended:
+ * the caller keeps the descriptor. */
 static bool hand_over(struct tc_server_shard *shard, int fd, torc_credentials *credentials,
                       void (*fn)(struct tc_task *task))
 {
@@ -94,7 +95,7 @@ static void on_connection(struct tc_task *task)
 }
 
 /* Returns the shard with the least load among the open shards that have room, or among all open shards if none has
- * room. Counts the home, which calls this, as open. */
+ * room. Counts the home, on whose loop this runs, as open. */
 static struct tc_server_shard *shard_choose(const torc_server *s)
 {
     struct tc_server_shard *best = s->shards;
@@ -113,6 +114,7 @@ static struct tc_server_shard *shard_choose(const torc_server *s)
     return best;
 }
 
+/* tc_server_opts.route of the home. */
 static bool on_route(void *owner, struct tc_bytestream *bs, torc_credentials *credentials)
 {
     struct tc_server_shard *home = owner, *shard = shard_choose(home->server);
@@ -222,8 +224,9 @@ static void opts_fill(struct tc_server_opts *to, struct tc_server_shard *shard)
 
 static void shard_drained(struct tc_server_shard *shard);
 
-/* Called when a shard has ended or could not be made. Counts it as drained, releases its count in `handlers` and its
- * reference to the server, and wakes the threads that wait for `gone`. */
+/* Called when a shard has ended or could not be made: on the shard's loop, or, if that had ended, in torc_server_new.
+ * Counts the shard as drained, or, for the home, sets TC_SERVER_STOPPED. Releases the shard's count in `handlers` and
+ * its reference to the server, and wakes the threads that wait for `gone`. */
 static void shard_gone(struct tc_server_shard *shard)
 {
     torc_server *s = shard->server;
@@ -240,6 +243,8 @@ static void shard_gone(struct tc_server_shard *shard)
     tc_api_server_unref(s);
 }
 
+/* Ends the shard, its connections and its calls, which hear `why` (borrowed). Does nothing if the shard has ended or
+ * was not made. On the shard's loop. */
 static void shard_end(struct tc_server_shard *shard, const struct tc_status *why)
 {
     struct tc_server *core = shard->core;
@@ -266,7 +271,7 @@ static void on_runtime_shutdown(struct tc_runtime_member *member, const struct t
     shard_end(TC_CONTAINER_OF(member, struct tc_server_shard, member), status);
 }
 
-/* Returns false if the runtime has ended. */
+/* Returns false if the runtime has ended. On the shard's loop. */
 static bool shard_make(struct tc_server_shard *shard)
 {
     struct tc_server_opts opts;
@@ -391,6 +396,7 @@ int tc_server_shards_check_blocking(const torc_server *s)
 
 /* --- starting --- */
 
+/* Registers a method and its limits in a shard's core. */
 static void method_add(struct tc_server *core, struct tc_method *m)
 {
     if (strcmp(m->path, "*") == 0)
@@ -444,7 +450,7 @@ void tc_server_shards_on_stopped(struct tc_task *task)
     tc_api_server_unref(s);
 }
 
-/* The shard has no connections left. The last shard to drain reports that the server has stopped. */
+/* The shard has no connections left, or is gone. The last shard to drain reports that the server has stopped. */
 static void shard_drained(struct tc_server_shard *shard)
 {
     torc_server *s = shard->server;
