@@ -1,13 +1,16 @@
 /* Streams (torc/stream.h): the reports of the loop, and the functions that do not wait.
  *
- * The loop reports the initial metadata, messages, room for a message and the outcome. A message goes to on_message if
- * the application has set it, else into the stream, where torc_stream_receive finds it. Any other report is stored in
- * the stream, where the functions of stream_wait.c find it, and then passed to its event, if that is set. So threads
- * may wait on a stream that has events.
+ * The loop's thread reports the initial metadata, messages, room for a message and the outcome (stream_events). A
+ * message goes to on_message if the application has set it, else into the stream, where torc_stream_receive finds it.
+ * Messages are dropped after the handle was given up, and while torc_stream_finish drains the stream (without
+ * on_message it keeps one for the result). Any other report is stored in the stream, where the functions of
+ * stream_wait.c find it, and then passed to its event, if that is set; on_writable is called only after a send returned
+ * TORC_EAGAIN. So threads may wait on a stream that has events.
  *
- * The end comes in three steps: `end` is stored, which wakes waiting threads; on_done is called; `delivered` is set
- * after on_done has returned. torc_stream_close waits for `delivered`. After torc_stream_free or torc_stream_close
- * (`detached`) on_done is the only event, and its stream is NULL. */
+ * The end comes in three steps: `end` is stored, which wakes waiting threads; the last callback is called (on_done, or
+ * the function of torc_unary_async); `delivered` is set after that callback has returned, or with `end` if there is
+ * none to call. torc_stream_close waits for `delivered`. After torc_stream_free or torc_stream_close (`detached`)
+ * on_done is the only event, and its stream is NULL. */
 #include "api/call.h"
 #include "api/metadata.h"
 #include "api/result.h"
@@ -107,6 +110,7 @@ void tc_stream_deliver_end(torc_stream *s, torc_result *result)
     tc_runtime_unlock(rt);
 }
 
+/* The oldest message that nobody has received is the response of the result, if the status is OK. */
 static void on_done(void *arg, const struct tc_call_end *end)
 {
     torc_stream *s = arg;

@@ -1,12 +1,14 @@
 /* Functions of streams that may wait, for any thread.
  *
- * The loop's reports (stream.c) are stored in the stream under the runtime's lock, and wake the threads on `waits`.
- * wait_begin takes the lock and a reference, and wait_end releases both. Every wake-up wakes all threads of the stream,
- * and each looks whether what it waits for has come. So any number of threads may wait for different things of one
- * stream; only torc_stream_receive takes one thread at a time. The lock is taken before the stream's mutex.
+ * The loop's reports (stream.c) are stored in the stream, and wake the threads on `waits`. Reports are under the
+ * runtime's lock, except for room for a message, which is under the stream's mutex (`write_busy`). wait_begin takes the
+ * lock and a reference, and wait_end releases both. Every wake-up wakes all threads of the stream, and each looks
+ * whether what it waits for has come. So any number of threads may wait for different things of one stream; only
+ * torc_stream_receive takes one thread at a time. The lock is taken before the stream's mutex.
  *
  * A sender waits for room, not until its own message is sent. In a runtime without a thread, a sender with a timeout
- * other than 0 has the loop run one turn after its message was taken: no other thread may be there to do so. */
+ * other than 0 turns the loop once after its message was taken, or wakes the thread that drives the loop: otherwise the
+ * message might stay in the stream until some thread waits again. */
 #include "api/call.h"
 #include "api/result.h"
 #include "api/wait.h"
@@ -19,6 +21,7 @@ struct stream_wait {
     struct tc_timed_wait in;
 };
 
+/* Returns 0 if the function may go on, else the code for the function to return. */
 static int stream_check(const torc_stream *s, int64_t timeout_ms)
 {
     return s ? tc_wait_check(s->channel->rt, timeout_ms) : TORC_EINVAL;
@@ -75,7 +78,8 @@ static void wait_want_message(struct stream_wait *w)
     }
 }
 
-/* Lends the oldest message to the application, and releases the message lent before. */
+/* Lends the oldest message, which there must be, to the application, and releases the message lent before. With the
+ * runtime's lock held. */
 static const torc_message *message_lend(torc_stream *s)
 {
     struct tc_received *r = s->first_received;
@@ -88,8 +92,8 @@ static const torc_message *message_lend(torc_stream *s)
     return (const torc_message *)s->lent_message.bytes;
 }
 
-/* torc_stream_receive. `hold`: if it returns 1, it keeps a reference and no other thread can receive until
- * tc_stream_receive_end. */
+/* Does the work of torc_stream_receive. With `hold`, a return of 1 leaves a reference to the stream with the caller,
+ * and no other thread can receive until tc_stream_receive_end. */
 static int receive(torc_stream *s, int64_t timeout_ms, const torc_message **message, bool hold)
 {
     int rc = message ? stream_check(s, timeout_ms) : TORC_EINVAL;
@@ -176,8 +180,9 @@ int torc_stream_peer(torc_stream *s, int64_t timeout_ms, const char **peer)
 }
 
 /* Half-closes the stream, unless it is half-closed or over, and sets `draining`: all further messages are dropped, but
- * without on_message the oldest undelivered one is kept for the result. Wakes the threads that wait for a message: they
- * return 0. */
+ * without on_message the oldest undelivered one is kept for the result. Asks for one message; with each that comes,
+ * on_message of stream.c asks for the next. Wakes the waiting threads: torc_stream_receive returns 0 in them, and
+ * torc_stream_send TORC_ESTATE. */
 static void wait_drain(struct stream_wait *w)
 {
     torc_stream *s = w->s;

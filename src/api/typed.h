@@ -1,7 +1,8 @@
 /* The struct that a codec (src/stub) keeps in a result, a stream or a server's call: a decoded response, or the memory
  * of decoded messages. The struct begins with a struct tc_typed. A result whose struct has an error is INTERNAL with
- * this error, whatever the server's status is: received bytes were malformed, or the application's message could not be
- * sent. The result, stream or call must not be NULL. Any thread. */
+ * this error, whatever the server's status is: received bytes were malformed, the application's message could not be
+ * packed, or the application used a stream for another method. The result, stream or call must not be NULL. Any
+ * thread. */
 #ifndef TC_API_TYPED_H
 #define TC_API_TYPED_H
 
@@ -19,10 +20,11 @@ struct tc_typed {
 
 /* Returns the struct that the result keeps, borrowed, or NULL. */
 struct tc_typed *tc_result_typed(const torc_result *result);
-/* Stores `mine` in the result and returns `mine`. If the result keeps a struct already, frees `mine` and returns that
- * struct. */
+/* Stores `mine` in the result, which frees it at its end, and returns `mine`. If the result keeps a struct already,
+ * frees `mine` and returns that struct. */
 struct tc_typed *tc_result_keep(const torc_result *result, struct tc_typed *mine);
-/* Makes the result fail with this error, unless the result keeps a struct already. Takes over the error. */
+/* Makes the result fail with this error, unless the result keeps a struct already, or is the static one that stands for
+ * a result without memory. Takes over the error. */
 void tc_result_spoil(const torc_result *result, torc_error *error);
 
 /* tc_result_typed and tc_result_keep of a stream; the struct is freed with the stream's last reference. */
@@ -54,8 +56,8 @@ void tc_api_call_spoil(torc_server_call *call, const char *text);
 int tc_api_call_receive_begin(torc_server_call *call, int64_t timeout_ms, const torc_message **message);
 bool tc_api_call_receive_end(torc_server_call *call);
 
-/* torc_stream_start that sends `first` as the only message and half-closes; NULL: sends nothing, and the stream stays
- * open. One function does both because a callback may free the handle as soon as the RPC has started. */
+/* torc_stream_start that sends a copy of `first` as the only message and half-closes; NULL: sends nothing, and the
+ * stream stays open. One function does both because a callback may free the handle as soon as the RPC has started. */
 torc_stream *tc_stream_start_with(torc_channel *channel, const char *method, const struct torc_call_options *options,
                                   const struct torc_stream_events *events, void *arg, const struct tc_slice *first,
                                   torc_error **error);

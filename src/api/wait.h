@@ -1,10 +1,12 @@
 /* Waits of the public API's functions. timeout_ms: 0 does not wait, -1 has no limit. Any thread.
  *
- *   int rc = tc_wait_check(rt, timeout_ms);     The loop's side, in a callback:
- *   struct tc_timed_wait w;                         tc_runtime_lock(rt);
- *   tc_timed_wait_begin(&w, rt, &waits, timeout_ms);  done = true;
- *   while (rc == 0 && !done)                        tc_wait_wake_all(&waits);
- *       rc = tc_timed_wait_once(&w);                tc_runtime_unlock(rt);
+ *   int rc = tc_wait_check(rt, timeout_ms);               The loop's side, in a callback:
+ *   if (rc != 0)                                              tc_runtime_lock(rt);
+ *       return rc;                                            done = true;
+ *   struct tc_timed_wait w;                                   tc_wait_wake_all(&waits);
+ *   tc_timed_wait_begin(&w, rt, &waits, timeout_ms);          tc_runtime_unlock(rt);
+ *   while (rc == 0 && !done)
+ *       rc = tc_timed_wait_once(&w);
  *   tc_timed_wait_end(&w);
  *
  * tc_timed_wait_begin takes the runtime's lock, tc_timed_wait_once releases it while it waits, and tc_timed_wait_end
@@ -17,15 +19,15 @@
 /* A thread that waits for something of an object; on its stack. */
 struct tc_timed_wait {
     struct tc_wait wait;
-    torc_runtime *rt;
+    torc_runtime *rt; /* borrowed */
     int64_t timeout_ms;
-    uint64_t until_ns;
-    bool quietly; /* the thread's requests are posted without a wake-up, because it drives the loop itself */
+    uint64_t until_ns; /* by the loop's clock; UINT64_MAX: no limit */
+    bool quietly;      /* the thread posts without a wake-up, and then drives the loop itself or wakes its driver */
 };
 
-/* Returns 0 if the function may go on, also after torc_runtime_free: what came before it may still be returned. Returns
- * TORC_EINVAL for a timeout below -1; TORC_EFORK as tc_runtime_check; TORC_EDEADLK inside a callback of the runtime, if
- * the timeout is not 0. `rt` must not be NULL. */
+/* Returns 0 if the function may go on, also after torc_runtime_free: what came before the free may still be returned.
+ * Returns TORC_EINVAL for a timeout below -1; TORC_EFORK as tc_runtime_check; TORC_EDEADLK inside a callback of the
+ * runtime, if the timeout is not 0. `rt` must not be NULL. */
 int tc_wait_check(const torc_runtime *rt, int64_t timeout_ms);
 /* Puts the thread on `waits`, a list of tc_wait.owner under the runtime's lock. */
 void tc_timed_wait_begin(struct tc_timed_wait *w, torc_runtime *rt, struct tc_link *waits, int64_t timeout_ms);

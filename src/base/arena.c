@@ -1,5 +1,6 @@
-/* Arenas: lists of blocks, the newest first. The fast path of an allocation is inline in arena.h: it only moves `at`.
- * Each allocation starts at a multiple of 16 bytes. The bytes behind it, up to that multiple, stay poisoned. */
+/* Arenas: lists of blocks, the newest first. The fast path of an allocation, for an arena without a budget whose newest
+ * block has room, is inline in arena.h. Each allocation starts at a multiple of 16 bytes. The bytes between the end of
+ * an allocation and the next such multiple stay poisoned. */
 #include "base/arena.h"
 
 #include "base/mem.h"
@@ -10,7 +11,8 @@ struct tc_arena_block {
     _Alignas(16) char data[];
 };
 
-/* Each block is twice as large as the block before, up to MAX_BLOCK, or larger if an allocation needs that. */
+/* The planned size (block_size) doubles with each block, up to MAX_BLOCK. A block is larger than planned if an
+ * allocation needs that. */
 enum { DEFAULT_BLOCK = 1024, MAX_BLOCK = 256 * 1024, MAX_KEPT_BLOCK = 16 * 1024 };
 
 /* `at` and `end` of an arena without blocks, so that an allocation of 0 bytes is not NULL. */

@@ -1,6 +1,7 @@
 /* An arena: many small allocations that are freed together. A budget limits the bytes of one arena where a peer decides
- * how many are needed. With a budget, memory that the system refuses counts as beyond the budget. Bytes that are not
- * handed out are poisoned. One thread at a time. */
+ * how many are needed. With a budget, memory that the system refuses counts as beyond the budget; without a budget,
+ * running out of memory ends the process (base/mem.h). Bytes that are not handed out are poisoned. One thread at a
+ * time. */
 #ifndef TC_BASE_ARENA_H
 #define TC_BASE_ARENA_H
 
@@ -22,7 +23,7 @@ void tc_arena_init(struct tc_arena *a, size_t first_block, size_t budget);
 /* Frees all memory. The arena is empty then and may be used again. */
 void tc_arena_fini(struct tc_arena *a);
 /* Frees all allocations but keeps one block for reuse: the newest of at most 16 KiB, or the first if all are larger. So
- * an arena that is reset again and again soon needs no memory from the system, if it holds up to 16 KiB each time. */
+ * an arena that is reset again and again needs no memory from the system while its allocations fit into that block. */
 void tc_arena_reset(struct tc_arena *a);
 /* The slow path of tc_arena_alloc: checks the budget, and adds a block where needed. */
 void *tc_arena_alloc_slowly(struct tc_arena *a, size_t size);

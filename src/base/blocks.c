@@ -27,7 +27,7 @@ struct block {
         struct block *next; /* while kept */
         size_t bytes;       /* while lent */
     };
-    unsigned cls;
+    unsigned cls; /* CLASSES: never reused */
     _Alignas(16) char data[];
 };
 
@@ -67,6 +67,7 @@ static void blocks_unref(struct tc_blocks *b)
         tc_free(b);
 }
 
+/* Frees the blocks of a list with their references to `b`, which may be freed too. */
 static void block_list_drop(struct tc_blocks *b, struct block *list)
 {
     while (list) {
@@ -199,7 +200,7 @@ void *tc_blocks_take(struct tc_blocks *b, size_t size)
     void *data = tc_blocks_try_take(b, size);
     if (data)
         return data;
-    struct block *it = tc_malloc(sizeof(*it) + size); /* reports that memory is out */
+    struct block *it = tc_malloc(sizeof(*it) + size); /* ends the process if memory is still out */
     it->home = NULL;
     return it->data;
 }

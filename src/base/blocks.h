@@ -18,12 +18,14 @@
 
 struct tc_blocks;
 
+/* Never NULL. The caller ends it with tc_blocks_end. */
 struct tc_blocks *tc_blocks_new(void);
 /* Frees the free blocks, and `b` once no block is lent. Lent blocks stay valid until they are given back. NULL is
  * allowed. */
 void tc_blocks_end(struct tc_blocks *b);
 /* Returns a block of at least `size` bytes, aligned for any type, which the caller gives back with tc_blocks_give.
- * Never NULL. With `b` NULL the block comes from the system and is not counted, and any thread may call. */
+ * Never NULL. With `b` NULL the block comes from the system and is not counted, and any thread may call. If
+ * the system has no memory, the process ends (base/mem.h). */
 void *tc_blocks_take(struct tc_blocks *b, size_t size);
 /* tc_blocks_take for a size that a peer chooses: returns NULL if the system does not give the memory. */
 void *tc_blocks_try_take(struct tc_blocks *b, size_t size);
@@ -35,8 +37,8 @@ bool tc_blocks_keeps(struct tc_blocks *b, size_t size);
  * block is given back like any other, but never reused. Returns NULL, with `block` unchanged, if the system does not
  * give the memory. */
 void *tc_blocks_try_resize(struct tc_blocks *b, void *block, size_t size);
-/* Returns the bytes of the lent blocks: a block of a reused size counts with its whole size class, any other with the
- * bytes that were asked for. */
+/* Returns the bytes of the lent blocks: a block of a size class counts with the bytes of its class, any other with
+ * the bytes that were asked for. */
 size_t tc_blocks_lent(const struct tc_blocks *b);
 /* Gives a block back to the tc_blocks it came from. Any thread. */
 void tc_blocks_give(void *block);

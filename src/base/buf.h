@@ -23,7 +23,8 @@ static inline void tc_buf_fini(struct tc_buf *b)
 }
 /* tc_buf_fini for a buffer that holds secrets: overwrites the memory first. */
 void tc_buf_wipe(struct tc_buf *b);
-/* Makes room for `more` bytes behind the content and returns the place; len is unchanged. */
+/* Makes room for `more` bytes behind the content and returns the place, which is good until the next change; len is
+ * unchanged. */
 char *tc_buf_reserve(struct tc_buf *b, size_t more);
 /* Makes room so that `more` bytes can be added without asking for memory. Returns false, with the buffer unchanged, if
  * the system does not give the memory. */

@@ -18,7 +18,7 @@
 /* Keeps a rarely called function out of line. If it has an array, or a variable whose address is taken, and is inlined,
  * then every call of its caller pays for a stack-protector check. */
 #define TC_APART __attribute__((noinline))
-/* The smaller and the larger value. They evaluate their arguments twice. */
+/* The smaller and the larger value. One of the arguments is evaluated twice. */
 #define TC_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define TC_MAX(a, b) ((a) > (b) ? (a) : (b))
 

@@ -31,7 +31,7 @@ static atomic_bool exiting;
 static pthread_t exiting_thread;
 static sem_t progress;
 
-/* Threads that base/thread has started, and whether the calling thread is one of them. */
+/* How many threads of base/thread there are, and whether the calling thread is one of them. */
 static atomic_uint threads;
 static TC_THREAD_LOCAL bool is_counted;
 

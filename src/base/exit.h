@@ -39,7 +39,8 @@ void tc_exit_register(enum tc_exit_part part, const struct tc_exit_ops *ops);
 /* Makes Torc's handler run before the handlers that are registered by now. Called after each initialisation of a
  * library that may have exit handlers. Does nothing once foreign libraries are closed. Any thread. */
 void tc_exit_before(void);
-/* Returns true from the moment when Torc's handler begins. Any thread. */
+/* Returns true from the moment when Torc's handler begins; false in a child forked after that, until the child exits
+ * itself. Any thread. */
 bool tc_exiting(void);
 /* Returns true when Torc's handler has begun on another thread. Any thread. */
 bool tc_exiting_elsewhere(void);

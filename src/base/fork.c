@@ -1,7 +1,8 @@
 /* The locks that a fork takes, and the section of foreign libraries that it waits for.
  *
  *   before a fork   takes `registry`, every lock of rank 0, 1, ..., and `foreign` for writing (unless the forking
- *                   thread is in a section): no thread is inside OpenSSL, libcurl, RE2, dlopen or atexit
+ *                   thread is in a section): no other thread is inside OpenSSL, libcurl, RE2's compiler, dlopen or
+ *                   atexit then
  *   in the parent   releases all
  *   in the child    initialises `foreign` again (it names its writer by the id of a thread of the parent), increments
  *                   the generation, releases all locks
@@ -100,8 +101,8 @@ static void fork_in_parent(void)
     locks_give();
 }
 
-/* Tells ThreadSanitizer that `foreign` was released before the assignment that initialises it again, which
- * ThreadSanitizer does not see. */
+/* Tells ThreadSanitizer that this thread no longer holds `foreign`. ThreadSanitizer does not see that the assignment in
+ * fork_in_child makes a new lock. */
 static void foreign_was_given_back(void)
 {
 #if TSAN

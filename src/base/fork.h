@@ -4,7 +4,7 @@
  * credentials, which belong to no runtime. A fork takes all locks in the order of their ranks. Then it waits until no
  * thread is in a foreign section: inside a library that has locks of its own (tc_foreign_enter). A fork by a thread in
  * a foreign section skips this wait. Parent and child release everything. A plain pthread_mutex_t is for data that a
- * child never touches: the runtimes, pools and xDS domains of its parent.
+ * child has no use for: the runtimes, servers, pools and xDS domains of its parent.
  *
  * Rules for a thread that holds a lock: it takes only locks of a higher rank, does not call tc_lock_init and
  * tc_lock_fini, and calls no function of the application but its allocator, which must not call Torc. It may enter a
@@ -38,6 +38,8 @@ struct tc_lock {
     struct tc_link link; /* among the locks of its rank */
 };
 
+/* Add a lock to those that a fork takes, and take it off. In between the lock stays at its address. The caller holds no
+ * lock. Any thread. */
 void tc_lock_init(struct tc_lock *l, enum tc_lock_rank rank);
 void tc_lock_fini(struct tc_lock *l);
 
@@ -49,14 +51,15 @@ void tc_lock_give(struct tc_lock *l);
 struct tc_lock *tc_lock_of_process(enum tc_lock_rank rank);
 
 /* Enters a foreign section: work in a library that has locks of its own and does not reset them in a child (OpenSSL,
- * libcurl, RE2, and of the C library dlopen and atexit). Returns false once an exit has closed foreign libraries
- * (tc_foreign_close): the caller must then call neither the library nor tc_foreign_leave. Sections nest; a nested call
- * returns true. The work must not wait for another thread, since fork and exit wait for the end of the section. The
- * thread is not cancelled in a section. */
+ * libcurl, RE2's compiler, and of the C library dlopen and atexit). Returns false once an exit has closed foreign
+ * libraries (tc_foreign_close): the caller must then call neither the library nor tc_foreign_leave. Sections nest; a
+ * nested call returns true. The work must not wait for another thread, since fork and exit wait for the end of the
+ * section. The thread is not cancelled in a section. */
 bool tc_foreign_enter(void);
 void tc_foreign_leave(void);
 /* Sets the cleanup of threads, which frees OpenSSL's state of the thread. Each thread that was in a foreign section
- * runs it at its end, in a section. Every call must pass the same `fn`. Any thread. */
+ * runs it at its end, in a section, unless foreign libraries are closed by then. Every call must pass the same `fn`.
+ * Any thread. */
 void tc_foreign_set_thread_cleanup(void (*fn)(void));
 /* Runs the cleanup for the calling thread, which is about to end. Returns false if foreign libraries are closed and a
  * cleanup is set: a thread of base/thread must not end then. */

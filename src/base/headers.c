@@ -1,6 +1,7 @@
 /* Header fields in an arena. The array doubles; the old one stays in the arena, since lists are short. Names are
  * compared byte by byte, since they are lower case on the wire (HTTP/2). The checks of names and values are for
- * metadata of applications and of call credentials; nghttp2 checks fields from the network. */
+ * texts from elsewhere (metadata and options of applications, tokens of call credentials, resources); nghttp2 checks
+ * fields from the network. */
 #include "base/headers.h"
 
 int tc_headers_add(struct tc_headers *h, struct tc_slice name, struct tc_slice value)

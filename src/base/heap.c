@@ -73,11 +73,12 @@ static unsigned heap_class_of(size_t size)
         return 0;
     if (size > LARGEST)
         return CLASSES;
-    /* A class is half of the way from one power of two to the next. */
+    /* Between two powers of two, the bit below the highest set bit of `above` says in which half the size is. */
     unsigned above = (unsigned)size - 1, log2 = 31 - (unsigned)__builtin_clz(above);
     return 2 * (log2 - 6) + 1 + (above >> (log2 - 1) & 1);
 }
 
+/* Takes a kept block of the class out of its list. Returns NULL if none is kept. */
 static struct heap_block *heap_block_reuse(struct tc_heap *p, unsigned cls)
 {
     struct heap_block *b = cls < CLASSES ? p->free[cls] : NULL;

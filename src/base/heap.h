@@ -8,6 +8,8 @@
 
 struct tc_heap;
 
+/* Never NULL. The caller frees the heap with tc_heap_free. If memory runs out, this function and those that allocate
+ * end the process (base/mem.h). */
 struct tc_heap *tc_heap_new(void);
 /* All blocks must have been freed. NULL is allowed. */
 void tc_heap_free(struct tc_heap *p);

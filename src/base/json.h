@@ -7,9 +7,10 @@
 
 #include "base/validation_errors.h"
 
-/* Parses a text that is one JSON value of any type. Returns a new reference. Returns NULL if the text is not JSON, if
- * it is nested deeper than jansson's limit (2048) or if a key comes twice; then *why is a reason ("line 3, column 7:
- * ...", UTF-8), which the caller frees with tc_free. `why` may be NULL. */
+/* Parses a text that is one JSON value of any type. Returns a new reference. Returns NULL if the text is not JSON, or
+ * if it has what jansson refuses: a depth above 2048, a key twice in an object, "\u0000" in a string, an integer beyond
+ * int64_t, or a number beyond double. Then *why is a reason ("line 3, column 7: ...", UTF-8), which the caller frees
+ * with tc_free. `why` may be NULL. */
 json_t *tc_json_parse(struct tc_slice text, char **why);
 /* Returns the text of a value, compact or indented by two spaces. The caller frees it with tc_free. */
 char *tc_json_text(const json_t *v, bool indent);
@@ -19,7 +20,8 @@ char *tc_json_text(const json_t *v, bool indent);
  * malformed, it also adds a validation error at .key. What it stores is borrowed from `obj`. */
 bool tc_json_get_str(const json_t *obj, const char *key, const char **out, struct tc_validation_errors *e);
 bool tc_json_get_bool(const json_t *obj, const char *key, bool *out, struct tc_validation_errors *e);
-/* Reads a whole number in [0, max], or a string of its digits (proto3 JSON). */
+/* Reads a whole number in [0, max], or a string of its digits (proto3 JSON). Above 2^53 a number must have neither a
+ * point nor an exponent, and a number above INT64_MAX must be a string. */
 bool tc_json_get_u64(const json_t *obj, const char *key, uint64_t max, uint64_t *out, struct tc_validation_errors *e);
 /* Reads proto3 JSON's Duration ("1.5s"), which must not be negative, as milliseconds, rounded up. */
 bool tc_json_get_duration_ms(const json_t *obj, const char *key, uint64_t *out_ms, struct tc_validation_errors *e);

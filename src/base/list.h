@@ -1,5 +1,5 @@
 /* A doubly linked list, intrusive and circular around its head. tc_list_init initialises a head, or a link that is on
- * no list: it points at itself. One thread at a time. */
+ * no list: an empty head and such a link point at themselves. One thread at a time. */
 #ifndef TC_BASE_LIST_H
 #define TC_BASE_LIST_H
 

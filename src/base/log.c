@@ -27,9 +27,9 @@
 #include "base/options.h"
 
 struct tc_log_sink {
-    struct tc_link link; /* in `sinks` */
-    struct torc_log_sink of;
-    bool has_levels; /* false: the process's levels apply */
+    struct tc_link link;     /* in `sinks` */
+    struct torc_log_sink of; /* the application's, with `levels` NULL */
+    bool has_levels;         /* false: the process's levels apply */
     unsigned char levels[TC_LOG_MODULES];
     unsigned generation; /* of the process that made the sink: a child's lines do not go to its parent's sinks */
 };
@@ -47,6 +47,7 @@ static const char *const level_names[] = {"none", "error", "warn", "info", "debu
 static atomic_uchar hidden[TC_LOG_MODULES];
 static atomic_uchar levels[TC_LOG_MODULES]; /* the process's */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+/* No lock: torc_log_set_sink must be called while no other thread logs. */
 static torc_log_fn process_sink;
 static void *process_sink_arg;
 

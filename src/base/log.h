@@ -29,7 +29,7 @@ bool tc_log_enabled(enum tc_log_module module, enum torc_log_level level);
 void tc_log_write(enum tc_log_module module, enum torc_log_level level, const char *fmt, ...) TC_PRINTF(3, 4);
 
 /* A sink: where the lines of a runtime go. tc_log_sink_new copies the application's struct; it returns NULL with an
- * error if the struct is malformed. tc_log_sink_free frees the sink. */
+ * error if the struct is malformed, and the release callback is not called then. */
 struct tc_log_sink;
 struct tc_log_sink *tc_log_sink_new(const struct torc_log_sink *given, torc_error **error);
 /* Frees a sink that no turn uses any longer. With `release`, calls the application's release callback, the last

@@ -80,6 +80,7 @@ int torc_set_allocator(const struct torc_allocator *given)
     return atomic_compare_exchange_strong(&functions, &expected, &of_application) ? 0 : TORC_ESTATE;
 }
 
+/* No lock: it is set while no other thread uses Torc. */
 static void (*oom_handler)(size_t size);
 
 void tc_out_of_memory(size_t size)
