@@ -10,7 +10,8 @@
  * Clients get reports in two ways. With the end of each RPC for which a value was recorded: the trailer
  * endpoint-load-metrics-bin has the RPC's values and the server's. And out of band: the service
  * xds.service.orca.v3.OpenRcaService sends all values of the server at the interval that a client asks for.
- * weighted_round_robin uses the reports, and clients pass them on to control planes (LRS). Any thread. */
+ * weighted_round_robin uses the reports, and clients pass them on to control planes (LRS). Any thread. In a library
+ * that was built without servers (TORC_SERVERS=off) the functions of this header are missing. */
 #ifndef TORC_ORCA_H
 #define TORC_ORCA_H
 

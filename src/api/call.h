@@ -31,10 +31,10 @@ int tc_call_launch(torc_stream *call, bool quietly);
 torc_stream *tc_call_launch_or_drop(torc_stream *call, torc_error **error);
 
 /* torc_stream_half_close, torc_stream_want and torc_stream_cancel, for a call that is a stream (the last one for any).
- * `quietly` as in tc_call_launch. Return 0, an error of tc_runtime_check, or TORC_ECLOSED if the call or the loop has
- * ended. tc_call_want_end returns TORC_ESTATE if the stream is half-closed. tc_call_want_reads returns TORC_ELIMIT if
- * the loop would have more than UINT32_MAX reads to take. It leaves reads_pending alone: without on_message, the caller
- * holds the runtime's lock and adds n on success, unless the stream drains. */
+ * `quietly` as in tc_call_launch. The first two return 0, an error of tc_runtime_check, or TORC_ECLOSED if the call or
+ * the loop has ended. tc_call_want_end returns TORC_ESTATE if the stream is half-closed. tc_call_want_reads returns
+ * TORC_ELIMIT if the loop would have more than UINT32_MAX reads to take. tc_call_want_reads leaves reads_pending alone:
+ * without on_message, the caller holds the runtime's lock and adds n on success, unless the stream drains. */
 int tc_call_want_end(torc_stream *call, bool quietly);
 int tc_call_want_reads(torc_stream *call, uint32_t n, bool quietly);
 void tc_call_want_cancel(torc_stream *call);

@@ -40,8 +40,8 @@ struct tc_initial {
 };
 
 struct torc_stream {
-    struct tc_call core; /* the loop's call */
-    torc_stream *next_free;
+    struct tc_call core;    /* the loop's call */
+    torc_stream *next_free; /* in the pool; NULL: the last, or the call is in use */
     pthread_mutex_t mutex;
 
     struct tc_ref zeroed; /* counts references (call.c says whose). The pool zeroes from here to the end */

@@ -9,6 +9,7 @@
 struct tc_call_pool;
 struct torc_stream;
 
+/* Returns an empty pool, which the caller frees; never NULL. */
 struct tc_call_pool *tc_call_pool_new(void);
 /* Frees the pool and the calls in it. No call of the pool may be in use. */
 void tc_call_pool_free(struct tc_call_pool *p);

@@ -47,6 +47,8 @@ static void on_done(void *arg, const struct tc_call_end *end)
 
 static const struct tc_call_events unary_events = {.on_message = on_message, .settle = settle, .on_done = on_done};
 
+/* torc_unary; with `dry`, torc_explain. The request is borrowed. Returns the result, which the caller frees; never
+ * NULL. */
 static torc_result *unary_wait(torc_channel *ch, const char *method, struct tc_slice request,
                                const struct torc_call_options *options, bool dry)
 {
@@ -96,6 +98,7 @@ torc_result *torc_explain(torc_channel *ch, const char *method, const struct tor
     return unary_wait(ch, method, tc_slice_of(NULL, 0), options, true);
 }
 
+/* torc_unary_async; with `dry`, torc_explain_async. Copies the request unless options.lend_request is set. */
 static int unary_start(torc_channel *ch, const char *method, struct tc_slice request,
                        const struct torc_call_options *options, bool dry, torc_result_fn fn, void *arg,
                        torc_stream **handle, torc_error **error)
