@@ -84,22 +84,26 @@ void cli_left_out(void *arg, const char *file, const char *text)
     cli_fail(arg, "%s: left out, because Torc does not read it: %s", file, text);
 }
 
-static int lost_output; /* errno of the first failure that cli_help or cli_flush saw; 0: none */
+static int lost_output; /* errno of the first failure that cli_write saw; 0: none */
+
+bool cli_write(struct tc_slice text)
+{
+    if (fwrite(text.data, 1, text.len, stdout) == text.len && fflush(stdout) == 0)
+        return true;
+    if (!lost_output)
+        lost_output = errno;
+    return false;
+}
 
 int cli_help(const char *text)
 {
-    if (fputs(text, stdout) == EOF && !lost_output)
-        lost_output = errno;
+    cli_write(tc_slice_str(text));
     return -1;
 }
 
 bool cli_flush(void)
 {
-    if (fflush(stdout) == 0)
-        return true;
-    if (!lost_output)
-        lost_output = errno;
-    return false;
+    return cli_write(tc_slice_str(""));
 }
 
 bool cli_output_lost(void)
@@ -128,6 +132,7 @@ void cli_guard_output(void)
 {
     signal(SIGPIPE, SIG_IGN); /* a closed pipe on standard output appears as a write error */
     signal(SIGXFSZ, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); /* while it is ignored, the exit status of protoc is lost */
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
             exit(CLI_FAILED);
@@ -138,8 +143,6 @@ int cli_bad_option(const char *command, int code, char **argv)
     const char *text = argv[optind - 1];
     if (code == ':')
         return cli_usage(command, "option '%s' needs a value", text);
-    if (optopt == 0)
-        return cli_usage(command, "unknown option '%s'", text);
     /* For a long option, optopt is its code, which may be a letter: then `text` starts with that letter after its
      * dashes. Any other letter was found in a cluster such as "-vx", and `text` may be the argument before it. */
     bool is_long = strncmp(text, "--", 2) == 0 && (optopt > UCHAR_MAX || optopt == text[2]);
@@ -185,11 +188,16 @@ int cli_size(const char *command, const char *option, const char *text, uint64_t
     return 0;
 }
 
+static int too_long(const char *command, const char *option, const char *text)
+{
+    return cli_usage(command, "%s: '%s' is too long: it must be less than 2500000h", option, text);
+}
+
 int cli_duration_ns(const char *command, const char *option, const char *text, uint64_t *out)
 {
     int rc = tc_parse_duration_ns(tc_slice_str(text), out);
     if (rc != 0 && is_too_large(text, tc_parse_duration_ns))
-        return cli_usage(command, "%s: '%s' is too long: it must be less than 2500000h", option, text);
+        return too_long(command, option, text);
     if (rc != 0)
         return cli_usage(command, "%s: '%s' is not a duration such as 250ms, 10s or 2m", option, text);
     return 0;
@@ -207,8 +215,10 @@ int cli_duration_ms(const char *command, const char *option, const char *text, u
 int cli_seconds_ms(const char *command, const char *option, const char *text, uint64_t *out)
 {
     double seconds;
-    if (tc_parse_double(tc_slice_str(text), &seconds) != 0 || !(seconds >= 0 && seconds < 2500000.0 * 3600))
+    if (tc_parse_double(tc_slice_str(text), &seconds) != 0 || seconds < 0)
         return cli_duration_ms(command, option, text, out);
+    if (seconds >= 2500000.0 * 3600)
+        return too_long(command, option, text);
     *out = (uint64_t)(seconds * 1000 + 0.999999);
     return 0;
 }
@@ -285,11 +295,12 @@ int cli_read_regular(const char *command, const char *option, const char *path, 
 
 int cli_write_file(const char *command, const char *path, struct tc_slice text)
 {
-    bool to_stdout = strcmp(path, "-") == 0;
-    FILE *f = to_stdout ? stdout : fopen(path, "w");
+    if (strcmp(path, "-") == 0)
+        return cli_write(text) ? 0 : CLI_FAILED; /* cli_end_output prints the error */
+    FILE *f = fopen(path, "w");
     bool bad = !f || fwrite(text.data, 1, text.len, f) != text.len;
     if (f)
-        bad |= (to_stdout ? fflush(f) : fclose(f)) != 0;
+        bad |= fclose(f) != 0;
     return bad ? cli_fail(command, "cannot write %s: %s", path, strerror(errno)) : 0;
 }
 
@@ -314,6 +325,7 @@ static bool has_pem(const char *text, const char *kind, struct tc_slice *first)
 
 int cli_read_pem(const char *command, const char *option, const char *kind, const char *path, struct tc_buf *out)
 {
+    tc_buf_clear(out);
     int rc = cli_read_regular(command, option, path, out);
     struct tc_slice first = {0};
     if (rc != 0 || has_pem(tc_buf_cstr(out), kind, &first))

@@ -55,14 +55,19 @@ int cli_output(const char *command, const char *text, bool *json);
 int cli_read_file(const char *command, const char *path, struct tc_buf *out);
 /* Reads a regular file. Any other kind of file is an error, since reading it could wait for ever. */
 int cli_read_regular(const char *command, const char *option, const char *path, struct tc_buf *out);
-/* Reads a regular file. *out must then contain PEM of this kind, "CERTIFICATE" or "PRIVATE KEY". */
+/* Reads a regular file, which replaces the content of *out. The file must contain PEM of this kind, "CERTIFICATE" or
+ * "PRIVATE KEY". */
 int cli_read_pem(const char *command, const char *option, const char *kind, const char *path, struct tc_buf *out);
-/* Writes a file ("-": standard output). Returns 0, or CLI_FAILED with the error printed. */
+/* Writes a file ("-": standard output). Returns 0, or CLI_FAILED. Prints the error of a file; cli_end_output prints
+ * that of standard output. */
 int cli_write_file(const char *command, const char *path, struct tc_slice text);
 
 /* Prints the text of --help. Returns -1: the parser of options returns it, and its caller ends with CLI_OK. */
 int cli_help(const char *text);
-/* Flushes standard output. Returns false with errno set if that failed; cli_end_output prints the error. */
+/* Writes to standard output, and flushes it. Returns false with errno set if that failed; cli_end_output prints the
+ * error. */
+bool cli_write(struct tc_slice text);
+/* Does cli_write without a text. */
 bool cli_flush(void);
 /* Returns true if a write to standard output has failed: a long command stops then. */
 bool cli_output_lost(void);
@@ -71,7 +76,7 @@ bool cli_output_lost(void);
 int cli_end_output(const char *command, int status);
 /* Opens standard descriptors that are closed, so that no socket gets their numbers; reads and writes on them still
  * fail. Exits if it cannot. Ignores SIGPIPE and SIGXFSZ, so that a closed pipe and a file that may not grow are errors
- * of write. */
+ * of write. Ends an inherited ignoring of SIGCHLD, so that waitpid tells how a child ended. */
 void cli_guard_output(void);
 
 /* Returns when a duration ends; UINT64_MAX if that overflows. */

@@ -91,10 +91,14 @@ int main(int argc, char **argv)
     argv++;
     if (strcmp(argv[0], "help") == 0)
         return help(argc, argv);
-    if (asks_for_help(argv[0]) || (strcmp(argv[0], "version") == 0 && argc == 2 && asks_for_help(argv[1])))
+    bool helps = asks_for_help(argv[0]);
+    bool alone = helps || strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "version") == 0; /* takes no argument */
+    if (alone && argc == 2 && asks_for_help(argv[1]))
         return help(1, argv);
-    if (strcmp(argv[0], "version") == 0 && argc > 1)
+    if (alone && argc > 1)
         return unexpected(argv[1]);
+    if (helps)
+        return help(1, argv);
     if (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "version") == 0) {
         printf("torc %s\n", torc_version());
         return cli_end_output(NULL, CLI_OK);

@@ -65,6 +65,10 @@ def test_tls_files():
                     "--key", bad_key, "127.0.0.1:1", METHOD)
             refused(f"--tls-cert {cert}, --tls-key {bad_key}: private key: {why}", "backend", "--tls-cert", cert,
                     "--tls-key", bad_key)
+        # An option that is given twice has its last value.
+        refused(f"--ca {key}: the PEM file has no CERTIFICATE", "call", "--ca", pki.path("ca.pem"), "--ca", key, "127.0.0.1:1", METHOD)
+        done = run("call", "--cert", cert, "--key", other, "--cert", pki.path("b-cert.pem"), "127.0.0.1:1", METHOD, status=1)
+        check("UNAVAILABLE" in done.stdout and not done.stderr, str(done))
         refused(f"--ca {damaged}: root certificates: ", "bench", "--creds", "tls", "--ca", damaged, "--cert", cert,
                 "--key", key, "127.0.0.1:1", METHOD)
         refused(f"--client-ca {damaged}: root certificates: ", "backend", "--tls-cert", cert, "--tls-key", key,

@@ -23,7 +23,7 @@ def test_help_and_version():
     check(version == run("--version").stdout and version.startswith("torc 0."), version)
     top = run("help").stdout
     check(top == run("--help").stdout == run("-h").stdout, top)
-    for args in (("version", "--help"), ("help", "-h"), ("help", "help"), ("help", "version")):
+    for args in (("help", "-h"), ("help", "help"), ("help", "version")):
         check(run(*args).stdout == top, args)
     for command in COMMANDS:
         check(f"  {command} " in top, f"{command} is not in {top}")
@@ -31,7 +31,9 @@ def test_help_and_version():
         check(text == run(command, "--help").stdout and text.startswith(f"usage: torc {command} "), text)
     refused("help", "no-such", says="unknown command 'no-such'")
     refused("help", "call", "ring", says="unexpected argument 'ring'")
-    refused("version", "call", says="unexpected argument 'call'")
+    for name in ("version", "--version", "--help", "-h"):
+        check(run(name, "--help").stdout == top, name)
+        refused(name, "call", says="unexpected argument 'call'")
     refused("no-such", says="unknown command 'no-such'")
 
 
@@ -104,6 +106,8 @@ def test_long_options():
 
 def test_values_that_cannot_be():
     refused("call", "--deadline", "9999999h", "x", "a/b", says="--deadline: '9999999h' is too long")
+    refused("call", "--deadline", "99999999999", "x", "a/b", says="--deadline: '99999999999' is too long: it must be less than 2500000h")
+    refused("call", "--deadline", "-5", "x", "a/b", says="--deadline: '-5' is not a duration")
     refused("call", "--deadline", "9x", "x", "a/b", says="--deadline: '9x' is not a duration")
     refused("call", "--max-receive-bytes", "9" * 20, "x", "a/b", says=f"--max-receive-bytes: '{'9' * 20}' is too large")
     refused("call", "--max-receive-bytes", "9" * 20 + "M", "x", "a/b", says="M' is too large")

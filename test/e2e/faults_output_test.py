@@ -36,6 +36,7 @@ def test_full_disk():
         address = backend.listening()
         path = resources(directory, address)
         for args in (["--help"], ["--version"], ["call", "--help"], ["ring", "-e", "a"],
+                     ["ring", "-e", "a", "-e", "b", "--svg", "-"],
                      ["call", address, "a/b"], ["call", "-o", "json", "-n", "200", address, "a/b"],
                      ["bench", "--duration", "100ms", address, "a/b"], ["backend"],
                      ["serve-xds", "--listen", "127.0.0.1:0", "--resources", path]):
@@ -123,8 +124,9 @@ def test_log_of_a_control_plane():
     with tempfile.TemporaryDirectory() as directory, running("backend") as backend:
         path = resources(directory, backend.listening())
         args = [TORC, "serve-xds", "--listen", "127.0.0.1:0", "--log", "json", "--resources", path]
-        for name, limit, error in (("a pipe that nobody reads", None, "Broken pipe"),
-                                   ("a file that may not grow", 64, "File too large")):
+        for name, limit, error, node in (("a pipe that nobody reads", None, "Broken pipe", "n"),
+                                         ("a file that may not grow", 64, "File too large", "n"),
+                                         ("lines that are longer than a buffer", 64, "File too large", "n" * 9000)):
             log = os.path.join(directory, "log")
             with open(log, "w+", encoding="utf-8") as out:
                 reader = writer = None
@@ -145,7 +147,7 @@ def test_log_of_a_control_plane():
                             ready = out.readline()
                     address = ready.split()[1]
                     for _ in range(3):
-                        run("xds", "xds:///svc", env=bootstrap(address))
+                        run("xds", "xds:///svc", env=bootstrap(address, node))
                     process.terminate()
                     text = process.communicate(timeout=WAIT)[1]
                 finally:

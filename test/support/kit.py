@@ -200,10 +200,10 @@ def with_time(act, far_enough, seconds=(0.3, 3, 30)):
     raise Failure(f"within {seconds[-1]} s it got no further than {result}")
 
 
-def bootstrap(control_plane):
+def bootstrap(control_plane, node="test-node"):
     return {"GRPC_XDS_BOOTSTRAP": "", "GRPC_XDS_BOOTSTRAP_CONFIG": json.dumps({
         "xds_servers": [{"server_uri": control_plane, "channel_creds": [{"type": "insecure"}]}],
-        "node": {"id": "test-node"}})}
+        "node": {"id": node}})}
 
 
 ROUTER = {"name": "router", "typed_config": {

@@ -11,17 +11,17 @@
 static void print_line(struct tc_buf *b)
 {
     static uint64_t lost;
-    puts(tc_buf_cstr(b));
-    tc_buf_fini(b);
-    if (cli_flush()) {
+    tc_buf_append_char(b, '\n');
+    if (cli_write(tc_buf_slice(b))) {
         if (lost)
             cli_fail("serve-xds", "the log can be written again; %llu lines were lost", (unsigned long long)lost);
         lost = 0;
-        return;
+    } else {
+        if (lost++ == 0)
+            cli_fail("serve-xds", "cannot write the log; its lines are lost until it can be written: %m");
+        clearerr(stdout);
     }
-    if (lost++ == 0)
-        cli_fail("serve-xds", "cannot write the log; its lines are lost until it can be written: %m");
-    clearerr(stdout);
+    tc_buf_fini(b);
 }
 
 static void add_text(struct tc_buf *b, const char *key, struct tc_slice text)

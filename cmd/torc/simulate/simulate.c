@@ -16,6 +16,17 @@ static int run_all(const struct sim_opts *o, FILE *calls, struct sim_result *res
     return rc == 0 && o->svg ? sim_write_svg(o, results) : rc;
 }
 
+/* Closes the file of --calls. Returns `rc`, or CLI_FAILED instead of 0 with the error printed if a write had failed. */
+static int end_calls(FILE *calls, const struct sim_opts *o, int rc)
+{
+    bool earlier = ferror(calls);
+    errno = 0;
+    if ((fclose(calls) == 0 && !earlier) || rc != 0)
+        return rc;
+    return cli_fail(SIMULATE_COMMAND, "cannot write %s: %s", o->calls,
+                    errno ? strerror(errno) : "an earlier write failed");
+}
+
 int cmd_simulate(int argc, char **argv)
 {
     struct sim_opts o = {0};
@@ -26,8 +37,8 @@ int cmd_simulate(int argc, char **argv)
         rc = cli_fail(SIMULATE_COMMAND, "cannot write %s: %s", o.calls, strerror(errno));
     if (rc == 0)
         rc = run_all(&o, calls, results);
-    if (calls && ((ferror(calls) | fclose(calls)) != 0) && rc == 0)
-        rc = cli_fail(SIMULATE_COMMAND, "cannot write %s: %s", o.calls, strerror(errno));
+    if (calls)
+        rc = end_calls(calls, &o, rc);
     for (size_t i = 0; i < o.policies.len; i++)
         sim_result_fini(&results[i]);
     tc_free(results);
