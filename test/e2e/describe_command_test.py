@@ -3,11 +3,13 @@ import contextlib
 import json
 import os
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import BUILD, SOURCE, check, free_address, main, run, running
+from support.kit import BUILD, SOURCE, TORC, WAIT, check, free_address, main, run, running
 
 SERVER, SET = os.path.join(BUILD, "test", "command_server"), os.path.join(BUILD, "test", "command_server.pb")
 PROTOS = os.path.join(SOURCE, "test", "e2e", "command_server")
@@ -117,6 +119,14 @@ def test_files_of_a_server():
 
 def test_protoc():
     refused("list", "--proto", "shop.proto", says="protoc cannot be run (it is not in PATH)", env={"PATH": "/nonexistent"})
+    with tempfile.TemporaryDirectory() as folder:
+        for script, says in (("echo no library >&2; exit 127", "--proto: no library\n"), ("exit 127", "(it is not in PATH)"), ("exit 3", "protoc ended with status 3")):
+            with open(os.path.join(folder, "protoc"), "w", encoding="ascii", opener=lambda path, flags: os.open(path, flags, 0o755)) as out:
+                out.write(f"#!/bin/sh\n{script}\n")
+            refused("list", "--proto", "shop.proto", says=says, env={"PATH": f"{folder}:{os.environ['PATH']}"})
+        done = subprocess.run([TORC, "list", "--proto", "shop.proto"], capture_output=True, text=True, timeout=WAIT, check=False,
+                              env={**os.environ, "PATH": folder}, preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        check("protoc ended with status 3" in done.stderr, f"SIGCHLD is ignored: {done}")
     if not shutil.which("protoc"):
         print("protoc is not installed: --proto is tried without it alone")
         return
@@ -154,7 +164,7 @@ def test_written():
 # Mode of the server, what is said of it.
 HOSTILE = [
     ("other", 'asked for the file that defines "shop.Orders", the server sent "other.proto", which does not'),
-    ("same", 'asked for the file "b.proto", the server sent "a.proto"'),
+    ("same", 'asked for the file "c.proto", the server sent "a.proto"'),
     ("chain", 'imports are more than 128 deep, at "129.proto"'),
     ("wide", "the server has more than 4096 files"),
     ("huge", "RESOURCE_EXHAUSTED: received message larger than max (67108"),
@@ -185,6 +195,9 @@ def test_hostile_servers():
             refused("call", "--reflect", "--deadline", "60", address, "shop.Orders/Get", says=says)
             done = run("call", "--deadline", "60", "-d", "{}", address, "shop.Orders/Get", status=1)
             check(says in done.stderr and not done.stdout, f"{mode}: only UNIMPLEMENTED is no reflection: {done}")
+    for mode, says in (("garbage", "is not a ServerReflectionResponse"), ("other_kind", "is malformed")):
+        with server(mode) as address:
+            refused("list", address, says=f'the answer to services "*" {says}')
     with server("silent") as address:
         refused("describe", "--deadline", "0.2", address, "shop.Orders", says=f"reflection of {address}: DEADLINE_EXCEEDED")
     with server("good") as address:  # 0: no limit; of torc call a deadline that has passed
@@ -207,6 +220,7 @@ def test_hostile_servers():
             same(run("describe", address, symbol).stdout, "// shop.Orders.Get\nrpc Get (.shop.A) returns (.shop.A);\n")
         refused("describe", address, "shop.Orders.None", says="nothing is defined as shop.Orders.None")
         refused("describe", address, "none.Such", says='symbol "none.Such": NOT_FOUND: not found')
+        refused("call", "--reflect", address, "none.Such/Get", says='symbol "none.Such": NOT_FOUND: not found')
 
 
 main(test_list, test_describe, test_offline, test_files_named_like_symbols, test_files_of_a_server, test_protoc, test_written, test_hostile_servers)

@@ -53,7 +53,11 @@ static int no_service(struct request_types *t, const char *service)
     char *whole = tc_asprintf("%s.%s", service, t->path + strlen(service) + 1);
     const char *hint = request_typed(t->args) ? "" : " (--raw sends the request as bytes)";
     const torc_schema_service *s = NULL;
+    struct tc_buf why = t->schema.reflect.why; /* says why `service` was not found */
+    t->schema.reflect.why = (struct tc_buf){0};
     int rc = schema_need(&t->schema, whole);
+    tc_buf_fini(&t->schema.reflect.why);
+    t->schema.reflect.why = why;
     if (rc == 0 && (s = torc_schema_find_service(t->schema.types, whole))) {
         struct tc_buf names = {0};
         append_methods(s, &names);

@@ -56,7 +56,7 @@ static int spawn(struct protoc *p)
 {
     posix_spawn_file_actions_t actions;
     pid_t pid;
-    int status = 0, rc;
+    int status, rc;
     protoc_add(p, NULL);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, fileno(p->in), STDIN_FILENO);
@@ -65,8 +65,8 @@ static int spawn(struct protoc *p)
     posix_spawn_file_actions_adddup2(&actions, fileno(p->set), SET_FD);
     rc = posix_spawnp(&pid, p->argv.data[0], &actions, NULL, p->argv.data, environ);
     posix_spawn_file_actions_destroy(&actions);
-    while (rc == 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;
+    while (rc == 0 && waitpid(pid, &status, 0) < 0)
+        rc = errno == EINTR ? 0 : errno;
     errno = rc;
     return rc ? -1 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
@@ -89,14 +89,15 @@ static int protoc_wait(struct protoc *p, struct tc_buf *out, struct tc_buf *why)
         read_back(p->out, out);
         return 0;
     }
-    if (status == -2)
-        tc_buf_printf(why, "cannot make a temporary file: %s", strerror(errno));
-    else if (status == -1 || status == 127)
-        tc_buf_printf(why, "protoc cannot be run (%s); install the protobuf compiler",
-                      status == -1 && errno != ENOENT ? strerror(errno) : "it is not in PATH");
-    else
+    int error = errno;
+    if (status >= 0)
         read_back(p->err, why);
-    if (!why->len)
+    if (status == -2)
+        tc_buf_printf(why, "cannot make a temporary file: %s", strerror(error));
+    else if (status == -1 || (status == 127 && !why->len)) /* 127: posix_spawnp of an old libc, or a shell */
+        tc_buf_printf(why, "protoc cannot be run (%s); install the protobuf compiler",
+                      status == -1 && error != ENOENT ? strerror(error) : "it is not in PATH");
+    else if (!why->len)
         tc_buf_printf(why, "protoc ended with status %d", status);
     return -1;
 }

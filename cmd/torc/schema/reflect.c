@@ -4,9 +4,9 @@
  * a struct reflect are open, added up. An answer is a slice of r->kept, which the next question replaces. The caller's
  * thread blocks until the answer has come.
  *
- * A server is not trusted. Each answer must be an error or of the kind that was asked for, and stay within the limits
- * below. An answer about a file or a symbol must hold it. Only UNIMPLEMENTED before any answer of a stream means that
- * the server has no reflection.
+ * A server is not trusted. Each answer must be whole, an error or of the kind that was asked for, and stay within the
+ * limits below. An answer about a file or a symbol must hold it. Only UNIMPLEMENTED before any answer of a stream means
+ * that the server has no reflection.
  *
  * reflect_symbol and reflect_file are walks over the index of files. A walk begins with the files of its first answer.
  * It appends their imports, breadth first, and then the files with extensions and the imports of these. */
@@ -141,6 +141,16 @@ static int exchange(struct reflect *r, const struct tc_buf *question)
                : fail(r, REFLECT_FAILED, "the server sent more than %d MiB", MAX_BYTES / 1024 / 1024);
 }
 
+/* Returns false if a field of the message cannot be read. */
+static bool is_whole(struct tc_slice message)
+{
+    struct tc_wire_field field;
+    while (message.len)
+        if (!tc_wire_next(&message, &field))
+            return false;
+    return true;
+}
+
 /* Returns the failure that an ErrorResponse means. `optional`: any error means REFLECT_NOT_FOUND. */
 static int on_error(struct reflect *r, struct tc_slice error, bool optional, const char *about, struct tc_slice name)
 {
@@ -178,20 +188,23 @@ static int ask_about(struct reflect *r, unsigned question, struct tc_slice value
     if (rc != REFLECT_OK)
         return rc;
     struct tc_slice rest = tc_slice_of(torc_message_data(r->kept), torc_message_size(r->kept));
+    if (!is_whole(rest))
+        return fail(r, REFLECT_FAILED, "the answer to %s \"%.*s\" is not a ServerReflectionResponse", about,
+                    (int)TC_MIN(name.len, (size_t)256), name.data);
     while (tc_wire_next(&rest, &field)) {
         if (field.number >= FILE_DESCRIPTORS && field.number <= ERROR && field.is_bytes) {
             kind = field.number;
             *answer = field.value;
         }
     }
-    if (rest.len)
-        return fail(r, REFLECT_FAILED, "the answer to %s \"%.*s\" is not a ServerReflectionResponse", about,
-                    (int)TC_MIN(name.len, (size_t)256), name.data);
     if (kind == ERROR)
         return on_error(r, *answer, question == ALL_EXTENSION_NUMBERS || question == FILE_CONTAINING_EXTENSION, about,
                         name);
     if (kind != wanted)
         return fail(r, REFLECT_FAILED, "the answer to %s \"%.*s\" is of another kind", about,
+                    (int)TC_MIN(name.len, (size_t)256), name.data);
+    if (!is_whole(*answer))
+        return fail(r, REFLECT_FAILED, "the answer to %s \"%.*s\" is malformed", about,
                     (int)TC_MIN(name.len, (size_t)256), name.data);
     return REFLECT_OK;
 }
@@ -203,8 +216,16 @@ static int ask(struct reflect *r, unsigned question, struct tc_slice name, unsig
 
 int reflect_services(struct reflect *r, struct tc_slice *answer)
 {
-    return ask(r, LIST_SERVICES, tc_slice_str("*"), SERVICES, answer);
+    int rc = ask(r, LIST_SERVICES, tc_slice_str("*"), SERVICES, answer);
+    struct tc_wire_field field;
+    struct tc_slice rest = rc == REFLECT_OK ? *answer : tc_slice_of(NULL, 0);
+    while (rc == REFLECT_OK && tc_wire_next(&rest, &field))
+        if (field.number == 1 && field.is_bytes && !is_whole(field.value))
+            rc = fail(r, REFLECT_FAILED, "a service of the list is malformed");
+    return rc;
 }
+
+enum { FILE_NAME = 1, FILE_PACKAGE = 2, FILE_MESSAGES = 4 }; /* fields of FileDescriptorProto */
 
 /* The files of the index that one call of reflect_symbol or reflect_file has added. */
 struct walk {
@@ -212,13 +233,13 @@ struct walk {
     TC_VEC(unsigned) depth; /* of each file: how many imports lead to it */
 };
 
-/* Adds the files of an answer; `depth` is that of each. Stores in *last the name of the last file of the index, which
- * the index owns, or NULL if the answer has no file. */
+/* Adds the files of an answer; `depth` is that of each. Stores in *last the name of the answer's last file, valid as
+ * long as the answer, or an empty slice if the answer has no file. */
 static int add_files(struct reflect *r, struct tc_descriptor_index *files, struct walk *w, unsigned depth,
-                     struct tc_slice answer, const char **last)
+                     struct tc_slice answer, struct tc_slice *last)
 {
     struct tc_wire_field field;
-    *last = NULL;
+    *last = tc_slice_of(NULL, 0);
     while (tc_wire_next(&answer, &field)) {
         struct tc_status why = {0};
         if (field.number != 1 || !field.is_bytes)
@@ -232,9 +253,9 @@ static int add_files(struct reflect *r, struct tc_descriptor_index *files, struc
         }
         if (files->files.len > w->first + w->depth.len)
             *tc_vec_push(&w->depth) = depth;
-        *last = files->files.data[files->files.len - 1]->name;
+        *last = tc_wire_find(field.value, FILE_NAME);
     }
-    return answer.len ? fail(r, REFLECT_FAILED, "a FileDescriptorResponse is malformed") : REFLECT_OK;
+    return REFLECT_OK;
 }
 
 /* Fetches the file of a name. */
@@ -242,14 +263,14 @@ static int fetch_file(struct reflect *r, struct tc_descriptor_index *files, stru
                       struct tc_slice name)
 {
     struct tc_slice answer;
-    const char *last;
+    struct tc_slice last;
     int rc = ask(r, FILE_BY_FILENAME, name, FILE_DESCRIPTORS, &answer);
     if (rc == REFLECT_OK)
         rc = add_files(r, files, w, depth, answer, &last);
     if (rc == REFLECT_OK && !tc_descriptor_index_file(files, name))
-        rc = fail(r, REFLECT_FAILED, "asked for the file \"%.*s\", the server sent %s%s%s",
-                  (int)TC_MIN(name.len, (size_t)256), name.data, last ? "\"" : "none", last ? last : "",
-                  last ? "\"" : "");
+        rc = fail(r, REFLECT_FAILED, "asked for the file \"%.*s\", the server sent %s%.*s%s",
+                  (int)TC_MIN(name.len, (size_t)256), name.data, last.len ? "\"" : "none",
+                  (int)TC_MIN(last.len, (size_t)256), last.data ? last.data : "", last.len ? "\"" : "");
     return rc;
 }
 
@@ -274,8 +295,6 @@ static int follow_all(struct reflect *r, struct tc_descriptor_index *files, stru
             rc = follow(r, files, w, i, files->files.data[w->first + i]->imports.data[k]);
     return rc;
 }
-
-enum { FILE_PACKAGE = 2, FILE_MESSAGES = 4 }; /* fields of FileDescriptorProto */
 
 /* Full names of messages that may have extensions. */
 struct extensible {
@@ -311,7 +330,7 @@ static int fetch_extension(struct reflect *r, struct tc_descriptor_index *files,
 {
     struct tc_buf request = {0};
     struct tc_slice answer;
-    const char *last;
+    struct tc_slice last;
     size_t before = w->depth.len;
     tc_wire_append(&request, 1, type);
     tc_buf_append_char(&request, 2 << 3);
@@ -323,8 +342,7 @@ static int fetch_extension(struct reflect *r, struct tc_descriptor_index *files,
     return rc == REFLECT_OK ? follow_all(r, files, w, before) : rc;
 }
 
-/* Fetches the extensions of a message. An error response means that there are none. The list of numbers is read as far
- * as it can be read. */
+/* Fetches the extensions of a message. An error response means that there are none. */
 static int fetch_extensions(struct reflect *r, struct tc_descriptor_index *files, struct walk *w, struct tc_slice type)
 {
     TC_VEC(int32_t) numbers = {0};
@@ -340,8 +358,11 @@ static int fetch_extensions(struct reflect *r, struct tc_descriptor_index *files
             *tc_vec_push(&numbers) = (int32_t)field.varint;
         for (struct tc_slice packed = field.value; field.number == 2 && field.is_bytes && packed.len;
              packed = tc_slice_of(packed.data + width, packed.len - width)) {
-            if (!(width = tc_wire_varint(packed.data, packed.data + packed.len, 10, &value)))
+            if (!(width = tc_wire_varint(packed.data, packed.data + packed.len, 10, &value))) {
+                rc = fail(r, REFLECT_FAILED, "the numbers of extensions of \"%.*s\" are malformed",
+                          (int)TC_MIN(type.len, (size_t)256), type.data);
                 break;
+            }
             *tc_vec_push(&numbers) = (int32_t)value;
         }
     }
@@ -392,14 +413,14 @@ int reflect_symbol(struct reflect *r, struct tc_descriptor_index *files, struct 
 {
     struct walk w = {.first = files->files.len};
     struct tc_slice answer;
-    const char *last;
+    struct tc_slice last;
     int rc = ask(r, FILE_CONTAINING_SYMBOL, symbol, FILE_DESCRIPTORS, &answer);
     if (rc == REFLECT_OK)
         rc = add_files(r, files, &w, 0, answer, &last);
     if (rc == REFLECT_OK && !tc_descriptor_index_symbol(files, symbol))
-        rc = fail(r, REFLECT_FAILED, "asked for the file that defines \"%.*s\", the server sent %s%s%s",
-                  (int)TC_MIN(symbol.len, (size_t)256), symbol.data, last ? "\"" : "none", last ? last : "",
-                  last ? "\", which does not" : "");
+        rc = fail(r, REFLECT_FAILED, "asked for the file that defines \"%.*s\", the server sent %s%.*s%s",
+                  (int)TC_MIN(symbol.len, (size_t)256), symbol.data, last.len ? "\"" : "none",
+                  (int)TC_MIN(last.len, (size_t)256), last.data ? last.data : "", last.len ? "\", which does not" : "");
     return finish(r, files, &w, rc);
 }
 

@@ -43,7 +43,7 @@ int reflect_symbol(struct reflect *r, struct tc_descriptor_index *files, struct 
 /* Adds the file of this name, its imports, and files with extensions, as reflect_symbol does. */
 int reflect_file(struct reflect *r, struct tc_descriptor_index *files, struct tc_slice name);
 /* Stores the grpc.reflection.v1.ListServiceResponse in *answer, which lives until the next question or reflect_rest.
- * Its fields are not checked. */
+ * Its fields, and those of its services, can be read. */
 int reflect_services(struct reflect *r, struct tc_slice *answer);
 /* Ends the stream, if one is open; the next question opens another. The last answer is freed. */
 void reflect_rest(struct reflect *r);

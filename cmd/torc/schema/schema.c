@@ -126,7 +126,7 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* Finds what schema_services stores. Prints nothing. Returns a REFLECT_ code, with the error in s->reflect.why. After
- * an error, the names are those of the files alone, unsorted. The server's list is read as far as it can be read. */
+ * an error, the names are those of the files alone, unsorted. */
 static int find_services(struct schema *s, struct schema_names *names)
 {
     const torc_schema_service *service;

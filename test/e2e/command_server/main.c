@@ -121,13 +121,15 @@ static bool other(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
+/* The first file imports the second, and both a third, for which the server sends the first again. */
 static bool same(const struct question *q, struct tc_buf *answer)
 {
     struct tc_buf file = {0};
-    (void)q;
-    begin_file(&file, "a.proto", "b.proto");
-    add_message(&file, "M", NULL);
-    add_service(&file, ".shop.M");
+    begin_file(&file, q->n == 1 ? "b.proto" : "a.proto", q->n == 1 ? NULL : "b.proto");
+    tc_wire_append(&file, 3, tc_slice_str("c.proto"));
+    add_message(&file, q->n == 1 ? "B" : "M", NULL);
+    if (q->n != 1)
+        add_service(&file, ".shop.M");
     answer_file(answer, &file);
     return true;
 }
@@ -228,7 +230,7 @@ static bool long_names(const struct question *q, struct tc_buf *answer)
 static bool garbage(const struct question *q, struct tc_buf *answer)
 {
     (void)q;
-    tc_buf_append(answer, "\xff\xff\xff\xff", 4);
+    tc_buf_append(answer, "\x08", 1); /* a field without its value */
     return true;
 }
 
@@ -243,8 +245,7 @@ static bool garbage_file(const struct question *q, struct tc_buf *answer)
 
 static bool other_kind(const struct question *q, struct tc_buf *answer)
 {
-    (void)q;
-    tc_wire_append(answer, SERVICES, tc_slice_str(""));
+    tc_wire_append(answer, SERVICES, tc_slice_str(q->kind == LIST_SERVICES ? "\x0a\x03\x0a\x01S\x08" : ""));
     return true;
 }
 
@@ -291,9 +292,7 @@ static bool evil_json(const struct question *q, struct tc_buf *answer)
     begin_file(&file, "a.proto", NULL);
     tc_wire_append(&f, 1, tc_slice_str("it"));
     tc_buf_append(&f, "\x18\x01\x20\x01\x28\x09", 6); /* number 1, optional, a string */
-    tc_wire_append(&f, 10,
-                   tc_slice_str("\xc2\x9b"
-                                "2J"));
+    tc_wire_append(&f, 10, tc_slice_str("\xc2\2332J"));
     tc_wire_append(&m, 1, tc_slice_str("M"));
     tc_wire_append(&m, 2, tc_buf_slice(&f));
     tc_wire_append(&file, 4, tc_buf_slice(&m));
