@@ -63,6 +63,9 @@ def test_what_cannot_be_written():
                        (("--nope",), "unknown option '--nope'"), (("--check",), "needs a value")):
         done = run("bootstrap", *args, env={name: "" for name in POD}, status=2)
         check(says in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, f"{args}: {done}")
+    for name in POD:
+        done = run("bootstrap", "--istio", env={**POD, name: "a\udcff"}, status=2)
+        check(f"--istio: {name} is not UTF-8" in done.stderr and not done.stdout, str(done))
     warned = run("bootstrap", "--server", "a:1", "--feature", "fail_on_data_error")
     check('"fail_on_data_error" is not a server feature' in warned.stderr and json.loads(warned.stdout), str(warned))
 
@@ -108,6 +111,8 @@ def test_texts():
     check(lines[-2].endswith(" more, beyond 16 MiB of text") and len(lines) - 2 + more == 20000 and len(done.stdout) < 18 << 20, lines[-2])
     text = run("bootstrap", "--check", "-", stdin=json.dumps(GOOD)).stdout
     check(text == 'standard input: good: 1 server, the first 127.0.0.1:1 (insecure), node "n1"\n', text)
+    node = {"id": "n", "userAgentName": "a", "userAgentVersion": "b", "clientFeatures": [], "locality": {"subZone": "c"}}
+    check(findings({**GOOD, "node": node}, 0) == [{}, {}], "names in camel case")
     _, warnings = findings({"xds_servers": [{"server_uri": "xds:a"}, {"server_uri": "a:1"}]}, 0)
     check(warnings["xds_servers[0].server_uri"].endswith("the server counts as down"), str(warnings))
     shown = run("bootstrap", "--check", "-", stdin=json.dumps({**GOOD, "a\x1b[2J\n": 1})).stdout

@@ -73,7 +73,7 @@ static json_t *provider(const char *instance, const char *folder, const char *ce
 }
 
 /* Appends the node id in Istio's form: sidecar~ADDRESS~POD.NAMESPACE~NAMESPACE.svc.cluster.local. Returns 0, or
- * CLI_USAGE with the error printed if the environment lacks a variable. */
+ * CLI_USAGE with the error printed if the environment lacks a variable or one is not UTF-8. */
 static int istio_id(struct tc_buf *out)
 {
     static const char *const names[] = {"INSTANCE_IP", "POD_NAME", "POD_NAMESPACE"};
@@ -85,6 +85,8 @@ static int istio_id(struct tc_buf *out)
                              "--istio: the environment has no %s, as Istio's injection sets it; give --node-id "
                              "sidecar~ADDRESS~POD.NAMESPACE~NAMESPACE.svc.cluster.local",
                              names[i]);
+        if (!tc_utf8_valid(tc_slice_str(values[i])))
+            return cli_usage(NAME, "--istio: %s is not UTF-8: '%s'", names[i], values[i]);
     }
     tc_buf_printf(out, "sidecar~%s~%s.%s~%s.svc.cluster.local", values[0], values[1], values[2], values[2]);
     return 0;
@@ -115,6 +117,8 @@ static int make_id(const struct bootstrap_args *a, struct tc_buf *out)
         return gke_id(a, out);
     else if (gethostname(host, sizeof(host) - 1) != 0 || !*host)
         return cli_usage(NAME, "this machine has no name: give --node-id");
+    else if (!tc_utf8_valid(tc_slice_str(host)))
+        return cli_usage(NAME, "this machine's name is not UTF-8: give --node-id");
     tc_buf_append_str(out, host);
     return 0;
 }
