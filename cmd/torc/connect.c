@@ -242,6 +242,12 @@ static int make_tls(const char *command, const struct connect_args *a, torc_cred
     return rc;
 }
 
+bool connect_may_be_plaintext(const struct connect_args *a)
+{
+    bool xds = strcmp(a->creds, "xds") == 0;
+    return strcmp(a->creds, "insecure") == 0 || (xds && !a->ca.len && !a->cert.len && !a->key.len);
+}
+
 /* Stores the credentials that a->creds names in *out, with one reference. Returns 0, or CLI_FAILED with the error
  * printed. */
 static int make_credentials(const char *command, const struct connect_args *a, torc_credentials **out)
@@ -249,7 +255,7 @@ static int make_credentials(const char *command, const struct connect_args *a, t
     bool xds = strcmp(a->creds, "xds") == 0;
     if (strcmp(a->creds, "google_default") == 0)
         return make_google_default(command, a, out);
-    if (strcmp(a->creds, "insecure") == 0 || (xds && !a->ca.len && !a->cert.len && !a->key.len))
+    if (connect_may_be_plaintext(a))
         *out = torc_credentials_insecure();
     else if (make_tls(command, a, out) != 0)
         return EXIT_FAILURE;

@@ -35,7 +35,6 @@ enum {
     CONNECT_USER_AGENT,
     CONNECT_CONNECT_TIMEOUT,
     CONNECT_KEEPALIVE_TIME,
-    CONNECT_END,
 };
 
 /* Options of grpcurl, ghz and h2load that the subcommands which send RPCs lack, with what to use instead. */
@@ -87,6 +86,9 @@ int connect_settle(const char *command, struct connect_args *a);
 /* Takes TARGET and METHOD, the only arguments from getopt's optind on, and calls connect_settle. */
 int connect_finish(const char *command, struct connect_args *a, int argc, char **argv);
 void connect_args_fini(struct connect_args *a);
+/* Called after connect_settle. Returns true if RPCs may go over a connection without TLS: for insecure, and for xds
+ * without --ca, --cert and --key. */
+bool connect_may_be_plaintext(const struct connect_args *a);
 
 /* Makes n channels in a new array, after connect_settle. For --skip-verify prints a warning on standard error.
  * *channels must be NULL before the call. After a failure *channels is still NULL, or the array has NULL from the first

@@ -45,7 +45,7 @@ static void keep_cookies(struct run *r, const torc_result *result)
 static void add_cookies(struct run *r, torc_metadata *md)
 {
     struct tc_buf path = {0}, cookies = {0};
-    cookie_jar_give(&r->jar, path_of(&r->args, &path), strcmp(r->args.connect.creds, "insecure") != 0, run_now_ns(),
+    cookie_jar_give(&r->jar, path_of(&r->args, &path), !connect_may_be_plaintext(&r->args.connect), run_now_ns(),
                     &cookies);
     if (cookies.len)
         torc_metadata_add(md, "cookie", cookies.data, cookies.len);

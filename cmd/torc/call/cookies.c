@@ -1,4 +1,8 @@
-/* The cookie jar of torc call (RFC 6265): a list of cookies, each with its own name and path. */
+/* The cookie jar of torc call (RFC 6265): a list of cookies, each with its own name and path.
+ *
+ * The list has at most MAX_COOKIES, and is in the order in which the cookies came. cookie_jar_take and cookie_jar_give
+ * first drop the cookies that have expired: these take no place of living ones. The jar owns the texts of its cookies.
+ */
 #include "cookies.h"
 
 #include <string.h>
@@ -72,8 +76,30 @@ static void read_max_age(struct tc_slice value, uint64_t now_ns, uint64_t *expir
         *expires_ns = seconds < (UINT64_MAX - now_ns) / TC_NS_PER_S ? now_ns + seconds * TC_NS_PER_S : UINT64_MAX;
 }
 
-/* RFC 6265 5.2 and 5.3: stores the cookie of one set-cookie field. It replaces a cookie with its name and path, or the
- * oldest cookie of a full jar. Ignores a field that is too long, or whose first part has no name or no '='. */
+/* Stores a cookie, which it owns from then on. It replaces a cookie with its name and path, or the oldest cookie of a
+ * full jar. A cookie that has expired removes the one with its name and path. */
+static void put(struct cookie_jar *jar, struct cookie made, uint64_t now_ns)
+{
+    size_t i = 0;
+    while (i < jar->cookies.len &&
+           (strcmp(jar->cookies.data[i].name, made.name) != 0 || strcmp(jar->cookies.data[i].path, made.path) != 0))
+        i++;
+    if (i < jar->cookies.len) {
+        cookie_fini(&jar->cookies.data[i]);
+        jar->cookies.data[i] = made; /* keeps the old cookie's place, as RFC 6265 keeps its creation time */
+        if (made.expires_ns <= now_ns)
+            drop(jar, i);
+    } else if (made.expires_ns <= now_ns) {
+        cookie_fini(&made);
+    } else {
+        if (jar->cookies.len == MAX_COOKIES)
+            drop(jar, 0);
+        *tc_vec_push(&jar->cookies) = made;
+    }
+}
+
+/* RFC 6265 5.2 and 5.3: stores the cookie of one set-cookie field. Ignores a field that is too long, or whose first
+ * part has no name or no '='. */
 static void take_one(struct cookie_jar *jar, struct tc_slice field, const char *request_path, uint64_t now_ns)
 {
     bool more = true, has_value, secure = false;
@@ -95,22 +121,12 @@ static void take_one(struct cookie_jar *jar, struct tc_slice field, const char *
         else if (tc_slice_ieq(key, tc_slice_str("secure")))
             secure = true;
     }
-    struct cookie made = {tc_slice_dup(name), tc_slice_dup(value), tc_slice_dup(path), secure, expires_ns};
-    for (size_t i = 0; i < jar->cookies.len; i++) {
-        struct cookie *c = &jar->cookies.data[i];
-        if (strcmp(c->name, made.name) == 0 && strcmp(c->path, made.path) == 0) {
-            cookie_fini(c);
-            *c = made; /* keeps the old cookie's place, as RFC 6265 keeps its creation time */
-            return;
-        }
-    }
-    if (jar->cookies.len == MAX_COOKIES)
-        drop(jar, 0);
-    *tc_vec_push(&jar->cookies) = made;
+    put(jar, (struct cookie){tc_slice_dup(name), tc_slice_dup(value), tc_slice_dup(path), secure, expires_ns}, now_ns);
 }
 
 void cookie_jar_take(struct cookie_jar *jar, const torc_metadata *metadata, const char *path, uint64_t now_ns)
 {
+    drop_expired(jar, now_ns);
     for (size_t i = 0; metadata && i < torc_metadata_count(metadata); i++) {
         const char *name;
         const void *value;
@@ -119,7 +135,6 @@ void cookie_jar_take(struct cookie_jar *jar, const torc_metadata *metadata, cons
         if (strcmp(name, "set-cookie") == 0)
             take_one(jar, tc_slice_of(value, size), path, now_ns);
     }
-    drop_expired(jar, now_ns);
 }
 
 void cookie_jar_give(struct cookie_jar *jar, const char *path, bool tls, uint64_t now_ns, struct tc_buf *out)
