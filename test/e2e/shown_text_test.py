@@ -11,6 +11,7 @@ from support.kit import check, main, run, running
 
 METHOD = "torc.test.Backend/Echo"
 HEADERS, SETTINGS = 1, 4
+COOKIE = b"\x1f\x11"  # HPACK: a field that is never indexed, with the name 32 of the static table
 MESSAGE = b"%1B[2Jone%0Atwo%9B%C2%9Bthree \xc3\xa9%FF%E2%80%AEback%E2%81%A6%D8%9C%E2%80%A8"
 
 
@@ -18,15 +19,20 @@ def frame(kind, flags, stream, payload=b""):
     return struct.pack(">I", len(payload))[1:] + bytes((kind, flags)) + struct.pack(">I", stream) + payload
 
 
+def text(value):
+    return (bytes((len(value),)) if len(value) < 127 else bytes((127, len(value) - 127 & 127 | 128, len(value) - 127 >> 7))) + value
+
+
 def literal(name, value):
-    return b"\0" + bytes((len(name),)) + name + bytes((len(value),)) + value
+    return b"\0" + text(name) + text(value)
 
 
 class RawServer:
-    """An HTTP/2 server that ends every call by one header block, whose bytes are as said."""
+    """An HTTP/2 server that ends every call by one header block, whose bytes are as said. Keeps the blocks of requests."""
 
     def __init__(self, *fields):
         self.block = b"\x88" + b"".join(literal(*f) for f in ((b"content-type", b"application/grpc"), *fields))
+        self.requests = []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
@@ -45,10 +51,11 @@ class RawServer:
             client.sendall(frame(SETTINGS, 0, 0))
             while len(head := stream.read(9)) == 9:
                 length, kind, flags = int.from_bytes(head[:3], "big"), head[3], head[4]
-                stream.read(length)
+                payload = stream.read(length)
                 if kind == SETTINGS and not flags & 1:
                     client.sendall(frame(SETTINGS, 1, 0))
                 elif kind == HEADERS:
+                    self.requests.append(payload)
                     client.sendall(frame(HEADERS, 5, int.from_bytes(head[5:], "big"), self.block))
 
 
@@ -105,5 +112,31 @@ def test_a_backend_of_a_simulation_cannot_act_on_the_terminal():
         check("unix:/a\\u001b[2J\\u000ab\\u009b" in shown, f"{form}: {shown!r}")
 
 
+def test_a_ring_cannot_act_on_the_terminal():
+    for args in ((), ("--dump",), ("--key", "k\x1b[2J"), ("--walk", "k"), ("--walk", "k\x1b[2J", "--walk", "l"), ("--remove", "a\x1b[2J"), ("--remove", "b")):
+        shown = run("ring", "-e", "a\x1b[2J", "-e", "b", *args).stdout
+        printable(shown)
+        check("a\\u001b[2J" in shown, f"{args}: {shown}")
+    lines = run("ring", "-e", "a\x1b[2J", "-e", "b").stdout.splitlines()
+    check(len({len(line) for line in lines[:3]}) == 1, f"columns: {lines[:3]}")
+
+
+def test_a_long_status_is_cut_between_characters():
+    for begin in b"", b"x":
+        server = RawServer((b"grpc-status", b"13"), (b"grpc-message", begin + "é".encode() * 150))
+        shown = run("bench", "-n", "1", server.address, METHOD, status=1).stdout
+        check("ééé" in shown and "\ufffd" not in shown and "é" * 110 not in shown, shown)
+
+
+def test_secure_cookies_do_not_go_in_the_clear():
+    """Without a file of TLS, --creds xds may be plaintext."""
+    for attribute, sent in (b"", 2), (b"; Secure", 0):
+        server = RawServer((b"grpc-status", b"0"), (b"set-cookie", b"session=7" + attribute))
+        run("call", "--creds", "xds", "--cookies", "-n", "3", server.address, METHOD, status=None)
+        later = server.requests[1:]  # the fields of the first request are in the dynamic table
+        check(len(later) == 2 and sum(COOKIE in request for request in later) == sent, str(later))
+
+
 main(test_a_status_cannot_act_on_the_terminal, test_json_is_utf8, test_errors_are_one_line,
-     test_a_control_plane_cannot_act_on_the_terminal, test_a_backend_of_a_simulation_cannot_act_on_the_terminal)
+     test_a_control_plane_cannot_act_on_the_terminal, test_a_backend_of_a_simulation_cannot_act_on_the_terminal,
+     test_a_ring_cannot_act_on_the_terminal, test_a_long_status_is_cut_between_characters, test_secure_cookies_do_not_go_in_the_clear)

@@ -70,7 +70,7 @@ static void append_summary(const struct bench *b, const struct bench_rows *rows,
                   b->counts.calls ? b->cpu_seconds * 1e6 / (double)b->counts.calls : 0);
     if (b->interrupted || b->unfinished)
         tc_buf_printf(out, "<p>%s; %llu calls under way are in no figure.</p>\n",
-                      b->interrupted ? "Interrupted" : "A call could not be started",
+                      b->interrupted ? "Interrupted" : "A call could not be started or a message not be made",
                       (unsigned long long)b->unfinished);
     if (b->streams)
         tc_buf_printf(out, "<p>Messages: %llu sent, %llu received.</p>\n", (unsigned long long)b->sent,

@@ -14,7 +14,7 @@
 
 #define NAME BENCH_NAME
 
-enum { TEXT_SHOWN = 200 }; /* bytes of a status message in the text form; JSON and HTML have all of it */
+enum { TEXT_SHOWN = 200 }; /* bytes of a status message in the text form, at most; JSON and HTML have all of it */
 
 /* Returns the mean CPU time of a counted RPC in microseconds. */
 static double cpu_us(const struct bench *b)
@@ -164,6 +164,15 @@ static void append_table(const struct bench *b, const struct bench_rows *all, en
     tc_buf_fini(&scratch);
 }
 
+/* Returns how many bytes of a status message the text form shows. It cuts no UTF-8 character. */
+static size_t shown_length(const char *text)
+{
+    size_t n = strnlen(text, TEXT_SHOWN);
+    for (size_t i = 0; i < 3 && n == TEXT_SHOWN - i && ((unsigned char)text[n] & 0xc0) == 0x80; i++)
+        n--;
+    return n;
+}
+
 static void append_text(const struct bench *b, const struct bench_rows *rows, struct tc_buf *out)
 {
     const struct bench_counts *all = &b->counts;
@@ -171,7 +180,7 @@ static void append_text(const struct bench *b, const struct bench_rows *rows, st
                   bench_seconds(b), bench_rate(rows->list.data), (unsigned long long)b->most_in_flight);
     if (b->interrupted || b->unfinished)
         tc_buf_printf(out, "%s; %llu calls under way are in no figure\n",
-                      b->interrupted ? "interrupted" : "a call could not be started",
+                      b->interrupted ? "interrupted" : "a call could not be started or a message not be made",
                       (unsigned long long)b->unfinished);
     if (b->not_started)
         tc_buf_printf(out, "%llu calls were due but not started: -c calls were in flight\n",
@@ -196,7 +205,7 @@ static void append_text(const struct bench *b, const struct bench_rows *rows, st
                           (unsigned long long)all->by_code[i], bench_percent(b, all->by_code[i]));
         if (all->by_code[i] && b->texts[i]) {
             tc_buf_append_str(out, "  ");
-            cli_append_shown(out, b->texts[i], TC_MIN(strlen(b->texts[i]), (size_t)TEXT_SHOWN));
+            cli_append_shown(out, b->texts[i], shown_length(b->texts[i]));
         }
         if (all->by_code[i])
             tc_buf_append_char(out, '\n');

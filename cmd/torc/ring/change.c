@@ -158,17 +158,20 @@ static void print_text(const struct tc_ring *before, const struct tc_ring *after
                        const struct move *moves, double moved)
 {
     int width = 4;
+    struct tc_buf from = {0}, to = {0};
     for (const struct move *m = moves; m; m = m->hh.next)
-        width = TC_MAX(width, (int)TC_MIN(strlen(names->all.at.data[m->pair.from].key), 60));
+        width = TC_MAX(width, (int)TC_MIN(strlen(cli_shown(&from, names->all.at.data[m->pair.from].key)), 60));
     printf("%.3f%% of the hash space moves; entries %u -> %u\n", 100 * moved, tc_ring_size(before),
            tc_ring_size(after));
     if (moves)
         printf("\n%-*s  %9s  to\n", width, "from", "moves");
     for (const struct move *m = moves; m; m = m->hh.next)
-        printf("%-*s  %8.3f%%  %s\n", width, names->all.at.data[m->pair.from].key, 100 * m->share,
-               names->all.at.data[m->pair.to].key);
+        printf("%-*s  %8.3f%%  %s\n", width, cli_shown(&from, names->all.at.data[m->pair.from].key), 100 * m->share,
+               cli_shown(&to, names->all.at.data[m->pair.to].key));
     if (tc_ring_absent(after))
         printf("\n%u endpoints have no entry afterwards\n", tc_ring_absent(after));
+    tc_buf_fini(&from);
+    tc_buf_fini(&to);
 }
 
 int ring_show_change(const struct ring_opts *o, const struct tc_ring *before)

@@ -104,24 +104,27 @@ static void print_table(const struct ring_opts *o, const struct tc_ring *r)
     size_t n = o->endpoints.at.len;
     double *shares = ring_shares(r, n);
     int width = (int)strlen("endpoint");
+    struct tc_buf shown = {0};
     if (o->json) {
         print_table_json(o, r, shares);
         tc_free(shares);
         return;
     }
     for (size_t i = 0; i < n; i++)
-        width = TC_MAX(width, (int)TC_MIN(strlen(o->endpoints.at.data[i].key), 60));
+        width = TC_MAX(width, (int)TC_MIN(strlen(cli_shown(&shown, o->endpoints.at.data[i].key)), 60));
     printf("%-*s  %10s  %8s  %10s  %10s\n", width, "endpoint", "weight", "entries", "of entries", "of hashes");
     for (size_t i = 0; i < n; i++) {
         uint32_t entries = tc_ring_count_of(r, (uint32_t)i);
         const struct ring_endpoint *e = &o->endpoints.at.data[i];
-        printf("%-*s  %10llu  %8u  %9.3f%%  %9.3f%%%s", width, e->key, (unsigned long long)e->weight, entries,
-               100.0 * entries / tc_ring_size(r), 100.0 * shares[i], entries ? "" : "  absent: gets no RPCs");
+        printf("%-*s  %10llu  %8u  %9.3f%%  %9.3f%%%s", width, cli_shown(&shown, e->key), (unsigned long long)e->weight,
+               entries, 100.0 * entries / tc_ring_size(r), 100.0 * shares[i], entries ? "" : "  absent: gets no RPCs");
+        if (e->address && strcmp(e->key, e->address) != 0)
+            printf("  %s", cli_shown(&shown, e->address));
         if (e->address)
-            printf("  %s%s%s", strcmp(e->key, e->address) ? e->address : "", strcmp(e->key, e->address) ? " " : "",
-                   e->locality);
+            printf("%s%s", strcmp(e->key, e->address) ? " " : "  ", cli_shown(&shown, e->locality));
         putchar('\n');
     }
+    tc_buf_fini(&shown);
     if (o->maglev)
         printf("\n%zu endpoints, a Maglev table of %u slots\n", n, tc_ring_size(r));
     else
@@ -148,7 +151,9 @@ static void dump(const struct ring_opts *o, const struct tc_ring *r)
             cli_json_string(&b, key, strlen(key));
             tc_buf_append_str(&b, "}\n");
         } else {
-            tc_buf_printf(&b, "%llu %s\n", hash, key);
+            tc_buf_printf(&b, "%llu ", hash);
+            cli_append_shown(&b, key, strlen(key));
+            tc_buf_append_char(&b, '\n');
         }
         if (b.len > 65536 || e + 1 == tc_ring_size(r)) {
             fwrite(b.data, 1, b.len, stdout);
@@ -166,17 +171,20 @@ static void show_key(const struct ring_opts *o, const struct tc_ring *r, struct 
     uint32_t entry = tc_ring_find(r, hash);
     const struct ring_endpoint *e = &o->endpoints.at.data[tc_ring_item_at(r, entry)];
     const char *endpoint = e->key;
-    if (!o->json) {
-        printf("%.*s 0x%016llx %s\n", (int)key.len, key.data, (unsigned long long)hash, endpoint);
-        return;
-    }
     struct tc_buf b = {0};
-    tc_buf_append_str(&b, "{\"key\":");
-    cli_json_string(&b, key.data, key.len);
-    tc_buf_printf(&b, ",\"hash\":\"0x%016llx\",\"ring_index\":%u,\"endpoint\":", (unsigned long long)hash, entry);
-    cli_json_string(&b, endpoint, strlen(endpoint));
-    append_origin(&b, e);
-    tc_buf_append_str(&b, "}\n");
+    if (o->json) {
+        tc_buf_append_str(&b, "{\"key\":");
+        cli_json_string(&b, key.data, key.len);
+        tc_buf_printf(&b, ",\"hash\":\"0x%016llx\",\"ring_index\":%u,\"endpoint\":", (unsigned long long)hash, entry);
+        cli_json_string(&b, endpoint, strlen(endpoint));
+        append_origin(&b, e);
+        tc_buf_append_str(&b, "}\n");
+    } else {
+        cli_append_shown(&b, key.data, key.len);
+        tc_buf_printf(&b, " 0x%016llx ", (unsigned long long)hash);
+        cli_append_shown(&b, endpoint, strlen(endpoint));
+        tc_buf_append_char(&b, '\n');
+    }
     fwrite(b.data, 1, b.len, stdout);
     tc_buf_fini(&b);
 }
@@ -215,10 +223,16 @@ static void show_walk(const struct ring_opts *o, const struct tc_ring *r, struct
         }
         tc_buf_append_str(&b, "]}\n");
     } else {
-        if (o->keys.len > 1)
-            tc_buf_printf(&b, "%.*s 0x%016llx\n", (int)key.len, key.data, (unsigned long long)hash);
-        for (size_t i = 0; i < n; i++)
-            tc_buf_printf(&b, "%s%s\n", o->keys.len > 1 ? "  " : "", o->endpoints.at.data[order[i]].key);
+        if (o->keys.len > 1) {
+            cli_append_shown(&b, key.data, key.len);
+            tc_buf_printf(&b, " 0x%016llx\n", (unsigned long long)hash);
+        }
+        for (size_t i = 0; i < n; i++) {
+            const char *endpoint = o->endpoints.at.data[order[i]].key;
+            tc_buf_append_str(&b, o->keys.len > 1 ? "  " : "");
+            cli_append_shown(&b, endpoint, strlen(endpoint));
+            tc_buf_append_char(&b, '\n');
+        }
     }
     fwrite(b.data, 1, b.len, stdout);
     tc_buf_fini(&b);
