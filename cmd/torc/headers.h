@@ -33,7 +33,7 @@ struct headers_args {
     struct header_list rpc, reflect; /* filled by headers_finish */
 };
 
-enum { HEADERS_RPC = 640, HEADERS_REFLECT, HEADERS_EXPAND, HEADERS_END };
+enum { HEADERS_RPC = 640, HEADERS_REFLECT, HEADERS_EXPAND };
 
 /* Entries of a getopt_long table; the short option is 'H'. */
 

@@ -63,10 +63,9 @@ static void say(struct demo *d, const char *fmt, ...)
     cli_flush();
 }
 
-/* Counts a claim, and prints it. With -o json, prints only a claim that did not hold, on standard error. Returns
- * `held`. */
-static bool claim(struct demo *d, bool held, const char *fmt, ...) TC_PRINTF(3, 4);
-static bool claim(struct demo *d, bool held, const char *fmt, ...)
+/* Counts a claim, and prints it. With -o json, prints only a claim that did not hold, on standard error. */
+static void claim(struct demo *d, bool held, const char *fmt, ...) TC_PRINTF(3, 4);
+static void claim(struct demo *d, bool held, const char *fmt, ...)
 {
     struct tc_buf b = {0};
     va_list ap;
@@ -81,7 +80,6 @@ static bool claim(struct demo *d, bool held, const char *fmt, ...)
     if (!held && d->json)
         cli_fail(NAME, "claim did not hold: %s", tc_buf_cstr(&b));
     tc_buf_fini(&b);
-    return held;
 }
 
 static int backend_of(const struct demo *d, const char *peer)
@@ -230,7 +228,8 @@ static bool setup(struct demo *d, char **why)
                     "\"node\":{\"id\":\"torc-demo\"}}",
                     world_control_plane(d->world));
     co.xds_bootstrap_json = bootstrap;
-    d->channel = torc_channel_new(d->runtime, "xds:///shop.demo", &co, &error);
+    if (d->runtime)
+        d->channel = torc_channel_new(d->runtime, "xds:///shop.demo", &co, &error);
     tc_free(bootstrap);
     if (!d->channel)
         *why = tc_strdup(torc_error_text(error));
@@ -279,6 +278,8 @@ static void show_death(struct demo *d)
     uint64_t end = tc_system_clock.monotonic_ns(NULL) + WAIT_NS;
     int back = 0;
     bool started = world_start_backend(d->world, victim, &why);
+    if (!started)
+        cli_fail(NAME, "b%d does not start again: %s", victim + 1, why);
     while (started && tc_system_clock.monotonic_ns(NULL) < end && call_key(d, 0) != victim)
         ;
     for (int key = 0; key < KEYS; key++)
@@ -297,6 +298,8 @@ static void show_growth(struct demo *d)
         if (ring_owner(d, 5, key, -1) == 4)
             witness = key;
     bool ok = put_endpoints(d, 5, &why);
+    if (!ok)
+        cli_fail(NAME, "b5 is not added: %s", why);
     uint64_t end = tc_system_clock.monotonic_ns(NULL) + WAIT_NS;
     while (ok && witness >= 0 && tc_system_clock.monotonic_ns(NULL) < end && call_key(d, witness) != 4)
         ;
@@ -377,7 +380,7 @@ static int run(struct demo *d)
     char *why = NULL;
     uint64_t begin = tc_system_clock.monotonic_ns(NULL);
     if (!setup(d, &why)) {
-        int rc = cli_fail(NAME, "%s", why ? why : "cannot start");
+        int rc = cli_fail(NAME, "%s", why);
         tc_free(why);
         return rc;
     }

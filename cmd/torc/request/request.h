@@ -40,7 +40,6 @@ enum {
     REQUEST_FORMAT,
     REQUEST_EMIT_DEFAULTS,
     REQUEST_ALLOW_UNKNOWN,
-    REQUEST_END,
 };
 
 /* Entries of a getopt_long table; the short option is 'd'. */

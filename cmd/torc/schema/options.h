@@ -18,7 +18,6 @@ enum {
     SCHEMA_REFLECT,
     SCHEMA_PROTOSET_OUT,
     SCHEMA_PROTO_OUT_DIR,
-    SCHEMA_END
 };
 
 /* Entries of a getopt_long table. */
