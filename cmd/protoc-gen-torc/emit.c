@@ -22,11 +22,10 @@
 #include "comments.h"
 #include "names.h"
 
-enum { UNARY = 1, CLIENT = 2, SERVER = 4, BIDI = 8, ALL = 15 };
+enum { UNARY = 1, CLIENT = 2, SERVER = 4, BIDI = 8 };
 
 struct method {
-    UT_hash_handle hh; /* by `name` */
-    const pgt_method *proto;
+    UT_hash_handle hh;        /* by `name` */
     unsigned kind;            /* UNARY, CLIENT, SERVER or BIDI */
     size_t index;             /* in the table of methods */
     char *path, *name;        /* "/pkg.Svc/Method", $X */
@@ -264,7 +263,6 @@ static bool method_add(struct emitter *e, const pgt_service *service, const pgt_
     struct tc_buf path = {0};
     tc_buf_printf(&path, "/%s%s%s/%s", package, *package ? "." : "", service->name, proto->name);
     m->path = arena_take(e, &path);
-    m->proto = proto;
     m->index = HASH_COUNT(e->methods);
     m->kind = proto->client_streaming   ? proto->server_streaming ? BIDI : CLIENT
               : proto->server_streaming ? SERVER

@@ -309,16 +309,18 @@ bool pgt_messages_run(struct tc_slice program, const Google__Protobuf__Compiler_
     uint8_t *bytes = tc_malloc(n + 1);
     FILE *in = tmpfile(), *out = tmpfile();
     google__protobuf__compiler__code_generator_request__pack(request, bytes);
-    bool good = in && out && fwrite(bytes, 1, n, in) == n && fflush(in) == 0 && fseek(in, 0, SEEK_SET) == 0;
+    bool have = in && out;
+    bool good = have && fwrite(bytes, 1, n, in) == n && fflush(in) == 0 && fseek(in, 0, SEEK_SET) == 0;
     if (!good) {
-        tc_refuse(why, "messages: no temporary file: %s", strerror(errno));
+        tc_refuse(why, "messages: %s temporary file: %s", have ? "cannot write a" : "no", strerror(errno));
     } else {
         int status = spawn_and_wait(name, in, out);
         good = status == 0;
         if (status == -1)
             tc_refuse(why, "messages: cannot run %s: %s (protoc-gen-c=PATH names another)", name, strerror(errno));
         else if (!good)
-            tc_refuse(why, "messages: %s ended with status %d", name, WIFEXITED(status) ? WEXITSTATUS(status) : status);
+            tc_refuse(why, "messages: %s ended with %s %d", name, WIFEXITED(status) ? "status" : "signal",
+                      WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
         else
             read_all(out, response);
     }

@@ -1,8 +1,8 @@
 /* The files of one request, by name and by the types they define.
  *
  * protoc has checked all names, but the request need not come from protoc. So a name is checked before it becomes a
- * part of C code: names of files, packages, messages and enums here, of services and methods in emit.c. The names of
- * fields, oneofs and enum values are left to protoc-gen-c.
+ * part of C code: names of files, packages, messages, oneofs and enums here, of services and methods in emit.c. The
+ * names of fields and enum values are left to protoc-gen-c.
  *
  * Constructs that protobuf-c cannot generate (groups, extensions) are refused only in the files that are to be
  * generated, not in their imports. Two types of such a file that have one name in C are refused, too.
@@ -53,6 +53,16 @@ static bool enums_add(struct pgt_schema *schema, const pgt_file *file, const cha
     return true;
 }
 
+static bool oneofs_check(const pgt_file *file, const pgt_message *m, char **why)
+{
+    for (size_t i = 0; i < m->n_oneof_decl; i++) {
+        const char *name = m->oneof_decl[i]->name;
+        if (!name || !pgt_is_identifier(tc_slice_str(name)))
+            return tc_refuse(why, "%s: '" TC_SHOWN "' is not a oneof's name", file->name, TC_SHOW(name ? name : ""));
+    }
+    return true;
+}
+
 /* Recurses as deep as messages are nested, which the scan of the request bounds. */
 static bool messages_add(struct pgt_schema *schema, const pgt_file *file, const char *scope,
                          pgt_message *const *messages, size_t n, char **why)
@@ -60,7 +70,7 @@ static bool messages_add(struct pgt_schema *schema, const pgt_file *file, const 
     for (size_t i = 0; i < n; i++) {
         const pgt_message *m = messages[i];
         const char *name;
-        if (!type_add(schema, file, scope, m->name, why, &name) ||
+        if (!type_add(schema, file, scope, m->name, why, &name) || !oneofs_check(file, m, why) ||
             !enums_add(schema, file, name, m->enum_type, m->n_enum_type, why) ||
             !messages_add(schema, file, name, m->nested_type, m->n_nested_type, why))
             return false;
@@ -68,11 +78,10 @@ static bool messages_add(struct pgt_schema *schema, const pgt_file *file, const 
     return true;
 }
 
-/* Returns protobuf-c's option c_package, or "" if the file does not set it. */
+/* Returns protobuf-c's option c_package, or NULL if the file does not set it. */
 static const char *c_package_of(const pgt_file *file)
 {
-    const char *name = file->options && file->options->pb_c_file ? file->options->pb_c_file->c_package : NULL;
-    return name ? name : "";
+    return file->options && file->options->pb_c_file ? file->options->pb_c_file->c_package : NULL;
 }
 
 static bool file_add(struct pgt_schema *schema, pgt_file *file, char **why)
@@ -84,7 +93,7 @@ static bool file_add(struct pgt_schema *schema, pgt_file *file, char **why)
     if (*package && !pgt_is_full_name(tc_slice_str(package)))
         return tc_refuse(why, "%s: '" TC_SHOWN "' is not a package", file->name, TC_SHOW(package));
     const char *c_package = c_package_of(file);
-    if (*c_package && !pgt_is_full_name(tc_slice_str(c_package)))
+    if (c_package && *c_package && !pgt_is_full_name(tc_slice_str(c_package)))
         return tc_refuse(why, "%s: c_package: '" TC_SHOWN "' is not a package", file->name, TC_SHOW(c_package));
     if (pgt_schema_file(schema, file->name))
         return tc_refuse(why, "%s is twice in the request", file->name);
@@ -128,8 +137,8 @@ const pgt_file *pgt_schema_home(const struct pgt_schema *schema, const char *typ
     return found ? found->file : NULL;
 }
 
-/* Appends full_name without a leading dot. The option c_package, if set, replaces the package at the front of the name.
- * In a file without a package it comes in front of the name. */
+/* Appends full_name without a leading dot. The option c_package, if set, replaces the package at the front of the name,
+ * also if it is empty. In a file without a package it comes in front of the name. */
 static void name_override(const pgt_file *file, const char *full_name, struct tc_buf *out)
 {
     const char *package = file->package ? file->package : "";
@@ -137,8 +146,8 @@ static void name_override(const pgt_file *file, const char *full_name, struct tc
     size_t n = strlen(package);
     full_name += *full_name == '.';
     bool inside = n && strncmp(full_name, package, n) == 0 && full_name[n] == '.';
-    if (*other && (inside || !n))
-        tc_buf_printf(out, "%s%s%s", other, n ? "" : ".", full_name + n);
+    if (other && (inside || !n))
+        tc_buf_printf(out, "%s%s%s", other, *other ? "." : "", full_name + n + inside);
     else
         tc_buf_append_str(out, full_name);
 }

@@ -23,8 +23,8 @@ struct pgt_schema {
 };
 
 /* Reads all files of the request, which the schema borrows until pgt_schema_fini. Returns false with the reason
- * (tc_free) in *why if the name of a file, package (c_package too), message or enum is malformed, or a file or type is
- * defined twice. The caller calls pgt_schema_fini in any case. */
+ * (tc_free) in *why if the name of a file, package (c_package too), message, oneof or enum is malformed, or a file or
+ * type is defined twice. The caller calls pgt_schema_fini in any case. */
 bool pgt_schema_init(struct pgt_schema *schema, const Google__Protobuf__Compiler__CodeGeneratorRequest *request,
                      char **why);
 void pgt_schema_fini(struct pgt_schema *schema);
@@ -36,8 +36,8 @@ pgt_file *pgt_schema_file(const struct pgt_schema *schema, const char *name);
 const pgt_file *pgt_schema_home(const struct pgt_schema *schema, const char *type);
 
 /* Append protobuf-c's name for a full name of `file` ("pkg.Name" or ".pkg.Name"): "pkg__name" for functions (lower),
- * "Pkg__Name" for structs (camel). The option c_package replaces the package; in a file without a package, it comes in
- * front of the name. */
+ * "Pkg__Name" for structs (camel). The option c_package, which may be empty, replaces the package; in a file without a
+ * package, it comes in front of the name. */
 void pgt_schema_lower(const pgt_file *file, const char *full_name, struct tc_buf *out);
 void pgt_schema_camel(const pgt_file *file, const char *full_name, struct tc_buf *out);
 

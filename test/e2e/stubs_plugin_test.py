@@ -53,6 +53,11 @@ def test_options():
     refused("message", "unknown option 'message': expected codec=")
     refused("messages,protoc-gen-c=/nowhere", "messages: cannot run /nowhere: No such file or directory")
     refused("messages,protoc-gen-c=false", "messages: false ended with status 1")
+    with tempfile.TemporaryDirectory() as folder:
+        program = os.path.join(folder, "program")
+        write(program, "#!/bin/sh\nkill -9 $$\n")
+        os.chmod(program, 0o755)
+        refused(f"messages,protoc-gen-c={program}", f"messages: {program} ended with signal 9")
 
 
 def test_files():
@@ -197,20 +202,24 @@ def test_c_package():
         os.makedirs(os.path.join(folder, "google", "protobuf"))
         for name, text in {"google/protobuf/descriptor.proto": DESCRIPTOR, "own.proto": begin + 'package far.away; option (pb_c_file).c_package = "near"; message M {}\n'
                                                 'service S { rpc GetIt(M) returns (M); }',
+                           "none.proto": begin + 'package far.away; option (pb_c_file).c_package = ""; message N {} service V { rpc Go(N) returns (N); }',
+                           "nothing.proto": begin + 'option (pb_c_file).c_package = ""; message Z {} service W { rpc Go(Z) returns (Z); }',
                            "bare.proto": begin + 'option (pb_c_file).c_package = "zed"; message B {} service U { rpc Go(B) returns (B); }',
                            "user.proto": 'syntax = "proto3"; package q; import "own.proto";\n'
                                          'service T { rpc GetIt(far.away.M) returns (far.away.M); }'}.items():
             with open(os.path.join(folder, name), "w", encoding="utf-8") as out:
                 out.write(text)
         imports = [folder, header]
-        done = protoc(folder, "messages", "own.proto", "user.proto", "bare.proto", imports=imports)
+        done = protoc(folder, "messages", "own.proto", "user.proto", "bare.proto", "none.proto", "nothing.proto", imports=imports)
         check(done.returncode == 0, done.stderr)
         with open(os.path.join(folder, "own.torc.h"), encoding="utf-8") as written:
             text = written.read()
         check("torc_result *near__s__get_it__call(" in text and "const Near__M *request" in text, text)
         with open(os.path.join(folder, "own.torc.c"), encoding="utf-8") as written:
             check('"/far.away.S/GetIt"' in written.read(), "the path keeps the .proto's package")
-        check(compile_all(folder, ["own.torc.c", "user.torc.c", "bare.torc.c"], {"c": ["c99"], "c++": ["c++11"]}) >= 2, "compiles")
+        with open(os.path.join(folder, "none.torc.h"), encoding="utf-8") as written:
+            check("torc_result *v__go__call(torc_channel *channel, const N *request" in written.read(), "the package is dropped")
+        check(compile_all(folder, ["own.torc.c", "user.torc.c", "bare.torc.c", "none.torc.c", "nothing.torc.c"], {"c": ["c99"], "c++": ["c++11"]}) >= 2, "compiles")
         bad = begin + 'package far; option (pb_c_file).c_package = "1;"; message M {}'
         with open(os.path.join(folder, "bad.proto"), "w", encoding="utf-8") as out:
             out.write(bad)
@@ -221,6 +230,9 @@ def test_c_package():
 def test_not_a_request():
     done = subprocess.run([PLUGIN], input=b"\x0a\xff\xff", capture_output=True, timeout=WAIT, check=False)
     check(done.returncode == 1 and b"not a CodeGeneratorRequest: " in done.stderr, done.stderr)
+    with open(os.path.join(SOURCE, "test", "fuzz", "corpus", "stub_plugin", "oneof_without_name.bin"), "rb") as request:
+        done = subprocess.run([PLUGIN], input=request.read(), capture_output=True, timeout=WAIT, check=False)
+    check(done.returncode == 0 and b"a.proto: '' is not a oneof's name" in done.stdout, done)
     check("--torc_out" in sh(PLUGIN, "--help") and sh(PLUGIN, "--version").startswith("protoc-gen-torc "), "help")
 
 
