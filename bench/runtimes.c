@@ -169,6 +169,12 @@ static void put_endpoints(struct kit_mesh *k, const struct server *backends)
     tc_buf_fini(&b);
 }
 
+static void stop(struct server *backends, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        server_stop(&backends[i]);
+}
+
 int main(int argc, char **argv)
 {
     static struct measure_row rows[8];
@@ -180,8 +186,10 @@ int main(int argc, char **argv)
         return 2;
     }
     for (unsigned i = 0; i < BACKENDS; i++)
-        if (!server_start(&backends[i], NULL, NULL))
+        if (!server_start(&backends[i], NULL, NULL)) {
+            stop(backends, i);
             return 1;
+        }
     struct kit_mesh *k = kit_mesh_new(1);
     kit_mesh_put_listener(k, "svc", "c", "[{header: {header_name: x-user}}]");
     put_endpoints(k, backends);
@@ -191,7 +199,6 @@ int main(int argc, char **argv)
                "lb_policy: ROUND_ROBIN\n  circuit_breakers: {thresholds: [{max_requests: 1000}]}", &s);
     measure_report("runtimes", rows, n);
     kit_mesh_free(k);
-    for (unsigned i = 0; i < BACKENDS; i++)
-        server_stop(&backends[i]);
+    stop(backends, BACKENDS);
     return 0;
 }

@@ -88,19 +88,23 @@ static void start(struct conn *c)
         load.failed = true;
 }
 
+/* The user data of a stream is NULL until its grpc-status has come: each RPC has one, which is 0. */
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_len,
                      const uint8_t *value, size_t value_len, uint8_t flags, void *arg)
 {
-    (void)session, (void)frame, (void)flags, (void)arg;
-    if (name_len == 11 && memcmp(name, "grpc-status", 11) == 0 && (value_len != 1 || *value != '0'))
+    (void)flags;
+    if (name_len != 11 || memcmp(name, "grpc-status", 11) != 0)
+        return 0;
+    int32_t id = frame->hd.stream_id;
+    if (value_len != 1 || *value != '0' || nghttp2_session_get_stream_user_data(session, id))
         load.failed = true;
-    return 0;
+    return nghttp2_session_set_stream_user_data(session, id, arg);
 }
 
 static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *arg)
 {
-    (void)session, (void)id;
-    load.failed = load.failed || error != 0;
+    if (error || !nghttp2_session_get_stream_user_data(session, id))
+        load.failed = true;
     load.running--;
     load.rpcs++;
     if (!load.ending)

@@ -29,6 +29,13 @@ const char *server_own_folder(void)
     return dirname(self);
 }
 
+static void end_process(pid_t pid)
+{
+    kill(pid, SIGTERM);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
 /* Starts the command `torc` and reads the port from the first line that it prints. `arguments` begins with "torc" and
  * ends with NULL. Returns false if no port came, with a message unless the system has no pipe or process. */
 static bool start_command(struct server *s, const char *const *arguments)
@@ -57,6 +64,8 @@ static bool start_command(struct server *s, const char *const *arguments)
         snprintf(s->port, sizeof(s->port), "%s", colon + 1);
     else
         fprintf(stderr, "bench: cannot start %s %s\n", program, arguments[1]);
+    if (!ok || !colon)
+        end_process(s->pid);
     return ok && colon;
 }
 
@@ -133,9 +142,7 @@ bool server_start_xds(struct server *s, const char *backend_port, const char *lb
 
 void server_stop(struct server *s)
 {
-    kill(s->pid, SIGTERM);
-    while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    end_process(s->pid);
     if (s->resources[0])
         unlink(s->resources);
 }

@@ -23,6 +23,7 @@ static void run(const char *const *argv, const char *control_plane, const char *
     setenv("GRPC_XDS_BOOTSTRAP_CONFIG", bootstrap, 1);
     setenv("GRPC_RING_HASH_CAP", "8388608", 1);
     signal(SIGINT, SIG_DFL);
+    signal(SIGPIPE, SIG_DFL);
     execvp(argv[0], (char *const *)argv);
     fprintf(stderr, "bench/update: cannot start %s: %s\n", argv[0], strerror(errno));
     _exit(127);

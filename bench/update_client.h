@@ -61,7 +61,8 @@ bool update_client_start(struct update_client *c, const char *const *argv, const
 /* Closes the client's pipes and waits for its end. Does nothing for a client that is not running. */
 void update_client_stop(struct update_client *c);
 
-/* The functions below send an order or read an answer. They return false if the client does not answer as expected.
+/* The functions below send an order or read an answer. They return false if the client does not answer as expected. The
+ * process ignores SIGPIPE, so that they return also if the client has ended.
  * update_client_each stores the median of the durations in *ns. */
 bool update_client_first(struct update_client *c, const char *method, const char *key, struct update_first *out);
 bool update_client_each(struct update_client *c, const char *method, const char *key, double *ns);
