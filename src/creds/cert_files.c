@@ -10,7 +10,10 @@
  * New PEM files are tried with TLS before they are used, and bundle maps are parsed. Content that is unchanged keeps
  * its object and its id, so that connections which use it are not replaced. Stamps are taken before reading: a change
  * in between is seen the next time. A failure is logged unless the attempt before failed for the same reason. The first
- * success after a failure is logged. Both are logged without the lock. */
+ * success after a failure is logged. Both are logged without the lock.
+ *
+ * Any thread asks. The lock is held while files are read, so that one thread reads and the others wait. A caller gets a
+ * reference to content, which does not change and may be used after the files have given it up. */
 #include "creds/cert_files.h"
 
 #include <stdatomic.h>
@@ -25,7 +28,7 @@
 #include "tls/tls.h"
 
 enum { MAX_FILE_BYTES = 16 * 1024 * 1024 };
-/* Files that could not be used are not read again sooner, unless the refresh interval is shorter. */
+/* After a failure files are not read again for this long, unless the refresh interval is shorter. */
 #define RETRY_NS (100 * TC_NS_PER_MS)
 
 enum file { CA, CERTIFICATE, KEY, SPIFFE, FILES };
@@ -46,15 +49,15 @@ struct cert_group {
     enum file files[2];
     size_t n; /* 0: not configured */
     struct stamp stamps[2];
-    bool tried, failed;
-    uint64_t read_ns; /* when the files were read last, monotonic */
-    char *why;        /* why the last attempt failed; NULL: it did not fail */
+    bool tried, failed; /* there was an attempt to read the files; the last one failed */
+    uint64_t read_ns;   /* when the last attempt ended, monotonic */
+    char *why;          /* why the last attempt failed; NULL: it did not fail */
 };
 
 struct tc_cert_files {
     struct tc_ref ref;
-    struct tc_rstr *key;
-    char *paths[FILES];
+    struct tc_rstr *key; /* of tc_cert_files_key */
+    char *paths[FILES];  /* NULL: not given */
     uint64_t refresh_ns;
     struct tc_lock lock;
     /* Under the lock, but for `files` and `n` of the groups, which never change. */
@@ -187,6 +190,7 @@ static bool stamp_equals(const struct stamp *a, const struct stamp *b)
            time_equals(&a->changed, &b->changed);
 }
 
+/* `stamps`: those that the group's files have now. */
 static bool group_is_due(const struct tc_cert_files *f, const struct cert_group *g, const struct stamp stamps[2])
 {
     if (!g->tried)
@@ -200,6 +204,7 @@ static bool group_is_due(const struct tc_cert_files *f, const struct cert_group 
     return g->failed && age_ns >= RETRY_NS;
 }
 
+/* Appends a file's content to `out`. Returns false with the reason in *why (tc_free). */
 static bool files_read_one(const struct tc_cert_files *f, enum file which, struct tc_buf *out, char **why)
 {
     char scratch[128];
@@ -210,7 +215,7 @@ static bool files_read_one(const struct tc_cert_files *f, enum file which, struc
     return rc == 0;
 }
 
-/* Returns true when TLS accepts the texts; else the reason goes to *why. */
+/* Returns true when TLS accepts the texts; else the reason goes to *why (tc_free). */
 static bool texts_are_usable(const struct tc_tls_opts *opts, char **why)
 {
     struct tc_status error = {0};
@@ -222,6 +227,7 @@ static bool texts_are_usable(const struct tc_tls_opts *opts, char **why)
     return context != NULL;
 }
 
+/* Returns the map with one reference, or NULL with the reason in *why (tc_free). */
 static struct tc_spiffe_map *spiffe_map_read(struct tc_slice text, char **why)
 {
     struct tc_validation_errors errors = {0};
@@ -238,6 +244,8 @@ static uint32_t content_next_id(void)
     return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
 }
 
+/* Makes a text the roots, if it is not that already. Returns false, with the roots unchanged and the reason in *why
+ * (tc_free), if the text cannot be used. Called with the lock. */
 static bool files_take_roots(struct tc_cert_files *f, const struct tc_buf *text, char **why)
 {
     struct tc_slice s = tc_buf_slice(text);
@@ -258,6 +266,8 @@ static bool files_take_roots(struct tc_cert_files *f, const struct tc_buf *text,
     return true;
 }
 
+/* Makes texts the certificate and key, if they are not that already. Returns false, with both unchanged and the reason
+ * in *why (tc_free), if the texts cannot be used. Called with the lock. */
 static bool files_take_identity(struct tc_cert_files *f, const struct tc_buf texts[2], char **why)
 {
     struct tc_slice certificate = tc_buf_slice(&texts[0]), key = tc_buf_slice(&texts[1]);
@@ -277,7 +287,7 @@ static bool files_take_identity(struct tc_cert_files *f, const struct tc_buf tex
     return true;
 }
 
-/* Puts the files' names and paths before a reason, which it takes over. */
+/* Returns a text (tc_free) with the files' names and paths before a reason, which is taken over. */
 static char *group_describe_failure(const struct tc_cert_files *f, const struct cert_group *g, char *why)
 {
     char *text = g->n == 1 ? tc_asprintf("%s \"%s\": %s", file_names[g->files[0]], f->paths[g->files[0]], why)
@@ -289,11 +299,13 @@ static char *group_describe_failure(const struct tc_cert_files *f, const struct 
 
 /* A log line, written after the lock is released: the application's sink may do anything, fork included. */
 struct cert_news {
-    char *why;                           /* the group cannot be used; NULL: it can */
-    bool kept;                           /* its last good content stays in use */
-    const char *again_name, *again_path; /* of the first file of a group that can be used again; NULL: none */
+    char *why;                           /* why a group cannot be used; NULL: it can, or the reason was logged before */
+    bool kept;                           /* with `why`: the last good content stays in use */
+    const char *again_name, *again_path; /* of the first file of a group that can be used again, borrowed from the
+                                            files; NULL: none */
 };
 
+/* Writes the line, if there is one, and frees its texts. */
 static void news_log(struct cert_news *n)
 {
     if (n->why && n->kept)
@@ -318,7 +330,7 @@ static void group_note(struct tc_cert_files *f, struct cert_group *g, bool have,
     g->why = why;
 }
 
-/* Reads the group again if it is due. */
+/* Reads the group again if that is due. Called with the lock. */
 static void group_refresh(struct tc_cert_files *f, struct cert_group *g, struct cert_news *news)
 {
     struct stamp stamps[2];

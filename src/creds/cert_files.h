@@ -63,8 +63,9 @@ struct tc_cert_identity *tc_cert_files_identity(struct tc_cert_files *f, char **
 /* Return whether such files are configured, readable or not. */
 bool tc_cert_files_have_roots(const struct tc_cert_files *f);
 bool tc_cert_files_have_identity(const struct tc_cert_files *f);
+/* Returns the refresh interval; UINT64_MAX: there is none. */
 uint64_t tc_cert_files_refresh_ns(const struct tc_cert_files *f);
-/* Returns a text that is equal for equal paths and interval; borrowed. */
+/* Returns a text that is equal for equal paths and intervals, and only for those; borrowed. */
 struct tc_rstr *tc_cert_files_key(const struct tc_cert_files *f);
 
 #endif

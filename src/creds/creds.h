@@ -13,10 +13,10 @@
 
 /* The peer, as it is known before the handshake. Borrowed for the duration of start. */
 struct tc_creds_peer {
-    struct tc_slice server_name; /* host part of the channel's authority; under xds credentials the SNI, or empty; on
-                                    servers empty */
-    const struct tc_addr *addr;
-    uint64_t timeout_ms; /* 0: none */
+    struct tc_slice server_name; /* host part of the channel's authority; for a cluster that the control plane secures
+                                    the SNI, or empty; on servers empty */
+    const struct tc_addr *addr;  /* of the other end of the connection, such as a proxy's */
+    uint64_t timeout_ms;         /* for TLS alone, not for the wait for a hook's verdict; 0: none */
 };
 
 /* Called once from the loop unless cancelled, never from inside of start: with a byte stream that the callee owns, or
@@ -34,7 +34,7 @@ struct tc_creds_ops {
     /* Ends the handshake and closes the byte stream: fn is not called. Must not be called after fn. Loop thread. */
     void (*cancel)(struct tc_creds_handshake *h);
     /* Returns a number that changes with certificates, keys or roots, after reading their files again if that is due.
-     * Any thread. NULL: they never change. */
+     * Any thread; may log, so no lock must be held. NULL: they never change. */
     uint64_t (*epoch)(torc_credentials *c);
     void (*free)(torc_credentials *c); /* NULL: static, and references are not counted */
 };
@@ -45,7 +45,7 @@ struct torc_credentials {
     const struct tc_creds_ops *ops;
     const char *scheme;  /* ":scheme": "http" or "https" */
     struct tc_rstr *key; /* part of the subchannel pool's key: equal only for credentials that make equal connections */
-    /* The parts of a composite; NULL otherwise. */
+    /* The parts of a composite, with a reference to each; NULL otherwise. */
     torc_credentials *channel;
     torc_call_credentials *call;
     bool for_servers;    /* for a server's listeners, not for channels */

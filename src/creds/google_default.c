@@ -14,6 +14,8 @@
 
 #define MAX_ROOTS_BYTES (16u * 1024u * 1024u)
 
+/* Makes the channel's TLS with the roots of roots_pem, or if roots_pem is NULL of roots_file, or if both are NULL of
+ * the system. Returns NULL with an error if that fails. */
 static torc_credentials *google_tls_new(const char *roots_pem, const char *roots_file, torc_error **error)
 {
     char scratch[128];

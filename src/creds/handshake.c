@@ -51,7 +51,7 @@ struct tc_creds_handshake *tc_creds_handshake_none(struct tc_loop *loop, struct 
     return h;
 }
 
-/* Closes the byte stream and fails with UNAVAILABLE and this text. */
+/* Closes the byte stream. The handshake that is returned fails with UNAVAILABLE and this text, which is copied. */
 static struct tc_creds_handshake *handshake_fail(struct tc_loop *loop, struct tc_bytestream *bs, const char *why,
                                                  tc_creds_fn fn, void *arg)
 {
@@ -72,7 +72,7 @@ static void handshake_end(struct tc_creds_handshake *h, struct tc_bytestream *bs
     fn(arg, bs, error);
 }
 
-/* Closes the byte stream and fails with `what` and `reason`. */
+/* Closes the byte stream, frees the handshake, and reports a failure with `what` and `reason`. */
 static void handshake_refuse(struct tc_creds_handshake *h, const char *what, const char *reason)
 {
     char *peer = tc_addr_text(&h->bs->peer);

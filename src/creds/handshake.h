@@ -11,7 +11,8 @@
 struct tc_creds_handshake *tc_creds_handshake_none(struct tc_loop *loop, struct tc_bytestream *bs, tc_creds_fn fn,
                                                    void *arg);
 /* TLS, and then the hook's verdict on the peer. Takes its own reference to the context. There is no hook if `hook` or
- * its fn is NULL; a hook must live until the end of the handshake. */
+ * its fn is NULL; a hook must live until the end of the handshake. peer->timeout_ms bounds TLS alone: the caller bounds
+ * the wait for the verdict, by a cancel. */
 struct tc_creds_handshake *tc_creds_handshake_tls(struct tc_loop *loop, struct tc_tls_context *context,
                                                   struct tc_tls_hook *hook, struct tc_bytestream *bs,
                                                   const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg);
@@ -21,7 +22,7 @@ struct tc_creds_handshake *tc_creds_handshake_source(struct tc_loop *loop, struc
                                                      struct tc_tls_hook *hook, const char *about,
                                                      struct tc_bytestream *bs, const struct tc_creds_peer *peer,
                                                      tc_creds_fn fn, void *arg);
-/* Returns what the handshake waits for, as a static text for messages. */
+/* Returns what a handshake by TLS waits for, as a static text for messages. */
 const char *tc_creds_handshake_stage(const struct tc_creds_handshake *h);
 /* `cancel` of struct tc_creds_ops for each of these handshakes. */
 void tc_creds_handshake_cancel(struct tc_creds_handshake *h);

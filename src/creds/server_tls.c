@@ -22,6 +22,8 @@ static enum tc_tls_verify verify_of(bool roots, int64_t client_certificates)
     return client_certificates == TORC_CLIENT_CERTIFICATES_OPTIONAL ? TC_TLS_VERIFY_OPTIONAL : TC_TLS_VERIFY_FULL;
 }
 
+/* Returns false with an error if the certificate or the key is missing, or options for clients need roots that are not
+ * there. `names` is what the error calls the certificate and the key. */
 static bool identity_check(const char *certificate, const char *key, const char *roots, int64_t client_certificates,
                            torc_tls_verify_fn verify, const char *names, torc_error **error)
 {

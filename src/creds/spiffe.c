@@ -1,13 +1,16 @@
 /* SPIFFE (A87): ids in certificates, and trust bundle maps.
  *
- * An id is "spiffe://DOMAIN[/path]" (SPIFFE ID 2), of at most 2048 bytes. The domain has 1 to 255 of the characters
- * a-z, 0-9, '.', '-' and '_'. The segments of the path may also have A-Z; none is empty, "." or "..".
+ * An id is "spiffe://DOMAIN[/path]" (section 2 of SPIFFE-ID), of at most 2048 bytes. The domain has 1 to 255 of the
+ * characters a-z, 0-9, '.', '-' and '_'. The segments of the path may also have A-Z; none is empty, "." or "..".
  *
  * A map has for each trust domain the certificates (x5c) of its JWK set. One bad entry refuses the whole map, so that a
  * typing error does not quietly drop a trust domain.
  *
  * A peer's certificate must have exactly one URI among its names, a SPIFFE id; the roots of that id's domain then
- * verify it. */
+ * verify the certificate.
+ *
+ * A map does not change after tc_spiffe_map_parse: any thread. The certificates belong to the map, and are made, read
+ * and freed in foreign sections (base/fork.h). */
 #include "creds/spiffe.h"
 
 #include <limits.h>
@@ -57,6 +60,7 @@ void tc_spiffe_map_unref(struct tc_spiffe_map *m)
 
 /* --- ids --- */
 
+/* Returns true for the characters of a trust domain. */
 static bool is_lower_or_digit(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_';
@@ -109,9 +113,11 @@ const char *tc_spiffe_id_parse(struct tc_slice id, struct tc_slice *domain)
     return why;
 }
 
-/* --- maps --- */
+/* --- maps ---
+ *
+ * map_read_domains and what it calls run in the foreign section of tc_spiffe_map_parse. */
 
-/* Returns NULL if the text is not one DER certificate in base64. */
+/* Returns a certificate that the caller owns; NULL if the text is not one DER certificate in base64. */
 static X509 *bundle_read_certificate(const char *base64)
 {
     struct tc_buf der = {0};
@@ -129,7 +135,7 @@ static X509 *bundle_read_certificate(const char *base64)
     return cert;
 }
 
-/* Reads the certificate of one entry of a JWK set. */
+/* Appends the certificate of one entry of a JWK set to `roots`, or adds validation errors. */
 static void bundle_read_key(const json_t *key, STACK_OF(X509) * roots, struct tc_validation_errors *e)
 {
     const char *kty = NULL, *use = NULL;
@@ -158,6 +164,7 @@ static void bundle_read_key(const json_t *key, STACK_OF(X509) * roots, struct tc
         X509_free(cert);
 }
 
+/* Appends the bundle of a trust domain to the map, or adds validation errors. */
 static void map_read_bundle(const char *domain, const json_t *json, struct tc_spiffe_map *m,
                             struct tc_validation_errors *e)
 {
@@ -244,6 +251,7 @@ struct tc_spiffe_map *tc_spiffe_map_parse(struct tc_slice json, struct tc_valida
     return NULL;
 }
 
+/* Returns the roots of a trust domain, borrowed from the map, or NULL. */
 static STACK_OF(X509) * map_find(const struct tc_spiffe_map *m, struct tc_slice domain)
 {
     size_t lo = 0, hi = m->bundles.len;

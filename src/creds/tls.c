@@ -2,8 +2,12 @@
  * context is replaced when they change (creds/tls_source.h).
  *
  * The key (base.key) says which connections may be shared. For texts it has a digest of the texts: equal texts share
- * connections, and the key holds no secret. For files it has the paths, since the content changes. Credentials with a
- * hook share connections with no other credentials. */
+ * connections, and the key holds no secret. For files it has the paths and the interval, since the content changes. In
+ * both cases it says whether servers are verified. Credentials with a hook share connections with no other credentials.
+ *
+ * struct tc_tls_credentials serves servers too (server_tls.c). Once made, the credentials do not change, except for
+ * `source`, which has a lock of its own, and for the hook's count of peers. Credentials are for any thread, a handshake
+ * for its loop's (creds/handshake.h). */
 #include <stdatomic.h>
 
 #include "base/fork.h"
@@ -108,6 +112,9 @@ static struct tc_slice text_or_none(const char *text)
     return text ? tc_slice_str(text) : tc_slice_of(NULL, 0);
 }
 
+/* Stores the SHA-256 of the texts and their lengths in `digest`, which has room for EVP_MAX_MD_SIZE bytes. A text that
+ * is absent differs from an empty one. `md` may be NULL. Returns false if OpenSSL fails. Called in a foreign
+ * section. */
 static bool texts_digest(EVP_MD_CTX *md, const struct tc_slice texts[PARTS], uint8_t *digest, unsigned *len)
 {
     bool ok = md && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1;

@@ -23,15 +23,16 @@ void tc_tls_credentials_set_hook(struct tc_tls_credentials *c, const struct tc_t
 /* Converts the refresh_interval_ms of complete options (torc/credentials.h) to the refresh_interval_ns of struct
  * tc_cert_paths; -1 becomes UINT64_MAX. */
 uint64_t tc_tls_refresh_ns(int64_t refresh_interval_ms);
-/* Returns the credentials if their files can be used now; else frees them, and returns NULL with an error. */
+/* Returns the credentials, whose `source` is set, if their files can be used now; else frees the credentials, and
+ * returns NULL with an error (tc_tls_credentials_refuse). */
 torc_credentials *tc_tls_credentials_of_files(struct tc_tls_credentials *c, torc_error **error);
 /* Stores the error of tc_tls_check if TLS is not available in this process, or else TORC_EINVAL with `why`. Returns
  * NULL. */
 torc_credentials *tc_tls_credentials_refuse(torc_error **error, const char *why);
 
-/* Makes channel credentials without a hook. Reads nothing yet: until the files have been usable once, handshakes fail
- * with the reason. Without roots the system's roots are used. Certificate and key must both be given, or neither. Never
- * returns NULL. */
+/* Makes channel credentials without a hook, with one reference. Reads nothing yet: until the files have been usable
+ * once, handshakes fail with the reason. Without roots the system's roots are used. Certificate and key must both be
+ * given, or neither. Never returns NULL. */
 torc_credentials *tc_credentials_tls_files(const struct tc_cert_paths *paths);
 
 #endif

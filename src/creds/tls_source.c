@@ -52,6 +52,7 @@ static void check_free(void *arg)
     tc_free(arg);
 }
 
+/* Returns a new context of the content (NULL: none), or NULL with the reason in *why. */
 static struct tc_tls_context *source_make_context(const struct tc_tls_source *s, const struct tc_cert_roots *roots,
                                                   const struct tc_cert_identity *identity, char **why)
 {
@@ -85,7 +86,7 @@ static struct tc_tls_context *source_make_context(const struct tc_tls_source *s,
 }
 
 /* Returns true if the context was made of newer content than this: another thread read the files later, but renewed the
- * context first. */
+ * context first. Called with the lock. */
 static bool source_is_newer(const struct tc_tls_source *s, const struct tc_cert_roots *roots,
                             const struct tc_cert_identity *identity)
 {
@@ -94,7 +95,7 @@ static bool source_is_newer(const struct tc_tls_source *s, const struct tc_cert_
 }
 
 /* Replaces the context if the files' content has changed. Takes over the references. Returns false with the reason in
- * *why if no context can be made of the content. */
+ * *why if no context can be made of the content. Called with the lock. */
 static bool source_renew(struct tc_tls_source *s, struct tc_cert_roots *roots, struct tc_cert_identity *identity,
                          char **why)
 {

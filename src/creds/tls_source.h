@@ -27,7 +27,7 @@ struct tc_tls_source {
     uint64_t epoch;                         /* the ids of the two contents; 0: none yet, or no files */
 };
 
-/* Takes references of the files. Makes no context yet. */
+/* Takes references to the files. Makes no context yet. */
 void tc_tls_source_init(struct tc_tls_source *s, const struct tc_tls_source_opts *opts);
 void tc_tls_source_fini(struct tc_tls_source *s);
 /* Returns the context of the files' content (tc_cert_files_roots, tc_cert_files_identity) with one reference, or NULL
@@ -35,9 +35,9 @@ void tc_tls_source_fini(struct tc_tls_source *s);
  *
  * *epoch (may be NULL) becomes a number that changes when the content does. Sources of the same struct tc_cert_files
  * have the same numbers, so that their users may share connections. When NULL is returned, *epoch is that of the last
- * context that could be made. No lock must be held. */
+ * context that could be made (0: none). No lock must be held. */
 struct tc_tls_context *tc_tls_source_context(struct tc_tls_source *s, uint64_t *epoch, char **why);
-/* Returns the shortest refresh interval of the files; 0: there are no files, or no interval. */
+/* Returns the shortest refresh interval of the files, in nanoseconds; 0: there are no files, or no interval. */
 uint64_t tc_tls_source_refresh_ns(const struct tc_tls_source *s);
 
 #endif

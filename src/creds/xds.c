@@ -7,7 +7,7 @@
 
 struct xds_credentials {
     torc_credentials base;
-    torc_credentials *fallback;
+    torc_credentials *fallback; /* a reference */
 };
 
 static torc_credentials *fallback_of(const torc_credentials *c)
@@ -31,6 +31,7 @@ static void xds_free(torc_credentials *c)
     tc_free(TC_CONTAINER_OF(c, struct xds_credentials, base));
 }
 
+/* Returns why these cannot be a fallback, as a static text; NULL: they can. `fallback` may be NULL. */
 static const char *fallback_fault(const torc_credentials *fallback)
 {
     if (!fallback)

@@ -1,6 +1,6 @@
 /* The estimate of a path's bandwidth-delay product, as in gRPC. A PING is sent when DATA comes; the bytes that come
  * until its answer are the estimate. The window doubles, up to TC_H2_MAX_WINDOW, when the bytes fill two thirds of it
- * and the bandwidth is the highest seen. While the window does not grow, PINGs become rarer. */
+ * and the bandwidth is higher than at the growth before. While the window does not grow, PINGs become rarer. */
 #include "http2/bdp.h"
 
 #include "base/common.h"

@@ -1,4 +1,4 @@
-/* The estimate of a path's bandwidth-delay product, which the window of streams grows to (bdp.c). Loop thread only. */
+/* The estimate of a path's bandwidth-delay product, by which the window of streams grows (bdp.c). Loop thread only. */
 #ifndef TC_HTTP2_BDP_H
 #define TC_HTTP2_BDP_H
 
@@ -11,10 +11,11 @@ struct tc_h2_bdp {
     bool off;               /* the window stays as it is */
     bool running;           /* a PING is out */
     uint64_t bytes;         /* of DATA since the PING was queued, with the DATA that caused the PING */
-    uint64_t sent_ns;       /* when the PING was queued */
+    uint64_t sent_ns;       /* when the PING was queued, in the time of tc_loop_now_ns */
     uint64_t not_before_ms; /* no PING earlier, in the time of tc_loop_now_ms */
-    uint64_t delay_ms;      /* from the answer of a PING to the next PING, while the window does not grow */
-    double bandwidth;       /* highest seen, bytes a second */
+    uint64_t delay_ms;      /* least time from an answer that brought no growth to the next PING; each such answer
+                               doubles it first */
+    double bandwidth;       /* at the last growth of the window, bytes a second; 0: it has not grown */
 };
 
 /* Resets *b. The window is `window_bytes`, but at least 1 and at most TC_H2_MAX_WINDOW. `off`: it stays as it is. */
@@ -29,12 +30,12 @@ static inline bool tc_h2_bdp_on_data(struct tc_h2_bdp *b, size_t len, const stru
         b->bytes += len;
         return false;
     }
-    /* Little DATA says nothing about the path, and a PING for it would cost more than the DATA does. */
+    /* Little DATA says nothing about the path: it is not worth a PING. */
     return len >= 1024 && tc_loop_now_ms(loop) >= b->not_before_ms;
 }
-/* A PING was queued, because `len` bytes of DATA came. */
+/* A PING was queued, because `len` bytes of DATA came. now_ns: tc_loop_now_ns. */
 void tc_h2_bdp_start(struct tc_h2_bdp *b, size_t len, uint64_t now_ns);
-/* The PING's answer came. Returns true if window_bytes grew: the caller must tell the peer. */
+/* The PING's answer came. Returns true if window_bytes grew: the caller must tell the peer. now_ns: tc_loop_now_ns. */
 bool tc_h2_bdp_on_ack(struct tc_h2_bdp *b, uint64_t now_ns);
 
 #endif

@@ -7,11 +7,12 @@
 #include "http2/timeout.h"
 
 #define LITERAL(text) tc_slice_of(text, sizeof(text) - 1)
-/* STATIC_BOTH: nghttp2 need not copy our own constants. OWN_FIELDS: room for the fields that are not metadata. */
+/* STATIC_BOTH: nghttp2 need not copy our own constants. OWN_FIELDS: room for the fields that are not metadata.
+ * STACK_FIELDS: how many fields of a request fit on the stack. */
 enum { STATIC_BOTH = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE, OWN_FIELDS = 12, STACK_FIELDS = 48 };
 
-/* Returns the size of the fields as RFC 9113 6.5.2 counts a header list (32 bytes for each field), with at least the
- * encoded length of binary values. `list` may be NULL. */
+/* Returns the size of the fields as RFC 9113 6.5.2 counts a header list (32 bytes for each field). A binary value
+ * counts with its length in base64 and at most 4 bytes more. `list` may be NULL. */
 static size_t headers_size(const struct tc_headers *list)
 {
     size_t bytes = 0;
@@ -28,6 +29,8 @@ size_t tc_h2_request_size(const struct tc_h2_request *r)
            headers_size(r->auth);
 }
 
+/* Stores the fields that are not metadata, at most OWN_FIELDS, at `nva`. Returns their number. `timeout` and `attempts`
+ * are memory for values: the fields borrow them, and the request's texts, until they are submitted. */
 static size_t request_own_fields(const struct tc_h2_request *r, bool secure, nghttp2_nv *nva, char timeout[16],
                                  char attempts[16])
 {

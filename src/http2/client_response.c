@@ -1,18 +1,23 @@
 /* The response, as a client reads it: header blocks, and the status they make.
  *
  *   begin        nghttp2 begins a block: the response's headers, trailers, or an informational (1xx) response.
- *   on_header    :status, content-type, grpc-status, grpc-message and grpc-encoding are kept in the stream,
- *                grpc-accept-encoding is dropped, and all else is metadata for `headers` or `trailers`.
- *   on_block     The block is complete. A 1xx block is forgotten. The first other block is the headers, or, if it ends
- *                the stream, trailers-only. A later block concludes the response only if it ends the stream. A block
- *                beyond the limit, or with a bad -bin value, ends the RPC in any case.
+ *   on_header    :status, content-type, grpc-status, grpc-message and grpc-encoding are kept in the stream.
+ *                grpc-accept-encoding, and content-type and grpc-encoding of trailers, are dropped. All else is
+ *                metadata for `headers` or `trailers`.
+ *   on_block     The block is complete. A 1xx block is forgotten; beyond MAX_INFORMATIONAL of them the RPC ends. The
+ *                first other block is the headers, or, if it ends the stream, trailers-only. A later block concludes
+ *                the response only if it ends the stream. A block beyond the limit, or with a bad -bin value, ends the
+ *                RPC in any case.
+ *   on_body      DATA of a response that is not gRPC. Its first MAX_BODY_BYTES are kept for the text of status_of_http.
+ *                Once that many bytes came, the RPC ends with that status.
  *   conclude     END_STREAM came. The outcome is the first of these that applies:
  *                  - INTERNAL, if grpc-status-details-bin contradicts grpc-status,
  *                  - grpc-status (UNKNOWN if its value is invalid),
  *                  - status_of_http, if the response is not gRPC,
  *                  - status_of_nothing, which says which part is missing.
  *
- * Values are copied to the call's arena. A value that does not fit counts as a block beyond the limit. */
+ * Texts of fields are copied to the call's arena. A text that does not fit makes its block one beyond the limit. Loop
+ * thread only. */
 #include "base/parse.h"
 #include "http2/client_stream_internal.h"
 #include "http2/status_mapping.h"
@@ -20,6 +25,7 @@
 
 enum { MAX_INFORMATIONAL = 32, MAX_BODY_BYTES = 256 };
 
+/* Returns a copy in the arena. If there is no room, returns an empty text and marks the block as beyond the limit. */
 static struct tc_slice response_keep_text(struct tc_h2_client_stream *s, struct tc_slice text)
 {
     struct tc_slice copy = tc_arena_copy(s->stream.arena, text);

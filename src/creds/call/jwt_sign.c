@@ -17,6 +17,7 @@ static void base64url_encode(struct tc_buf *out, const void *data, size_t len)
         out->data[at] = (char)(out->data[at] == '+' ? '-' : out->data[at] == '/' ? '_' : out->data[at]);
 }
 
+/* Appends the JSON text of `v` in base64url. Takes over the reference to `v`. */
 static void jwt_append_json(struct tc_buf *out, json_t *v)
 {
     char *text = tc_json_text(v, false);
@@ -25,6 +26,8 @@ static void jwt_append_json(struct tc_buf *out, json_t *v)
     json_decref(v);
 }
 
+/* Appends the signature of the data. Returns false, with `signature` unchanged, if OpenSSL fails or the process is
+ * exiting. */
 static bool jwt_sign_rs256(EVP_PKEY *key, const char *data, size_t len, struct tc_buf *signature)
 {
     if (!tc_foreign_enter())

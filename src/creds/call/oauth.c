@@ -2,9 +2,13 @@
  * takes a refresh token by POST.
  *
  * A URL without TLS, such as the metadata server's, is asked without a proxy. A token of the metadata server counts
- * only with the header "Metadata-Flavor: Google", which another server at that address does not send. An endpoint that
- * does not answer, or answers with more than TC_HTTP_MAX_BODY_BYTES, is UNAVAILABLE; tc_oauth_token has the rest of the
- * failures. Texts name the endpoint, never the token. */
+ * only with the header "Metadata-Flavor: Google", which another server at that address does not send: an answer of
+ * status 200 without the header is UNAUTHENTICATED. A fetch that gets no answer, or one of more than
+ * TC_HTTP_MAX_BODY_BYTES, is UNAVAILABLE. tc_oauth_token and tc_token_refuse_expired have the rest of the failures.
+ * Texts name the endpoint, never the token.
+ *
+ * An endpoint is a token source (creds/call/token.h), and owns its strings, which do not change. A fetch has a thread
+ * of its own; `stop` ends the fetch from another thread. Buffers with secrets are wiped. */
 #include "creds/call/oauth.h"
 
 #include "base/headers.h"
@@ -24,7 +28,7 @@ static bool status_is_unavailable(int http_status)
     return http_status == 429 || http_status == 502 || http_status == 503 || http_status == 504;
 }
 
-/* Appends " (invalid_grant)" if the body names its error in at most 64 bytes. */
+/* Appends the "error" of a JSON body as " (invalid_grant)", if the error is at most 64 bytes of printable ASCII. */
 static void error_append(struct tc_buf *b, struct tc_slice body)
 {
     json_t *v = tc_json_parse(body, NULL);
@@ -34,8 +38,8 @@ static void error_append(struct tc_buf *b, struct tc_slice body)
     json_decref(v);
 }
 
-/* Reads the body of an answer of status 200, and wipes the token in the parsed JSON. Returns false with the reason, a
- * static text, in *why. */
+/* Reads the body of an answer of status 200 into *out, and wipes the token in the parsed JSON. Returns false with the
+ * reason, a static text, in *why. */
 static bool answer_parse(struct tc_slice body, int64_t now_ns, struct tc_token *out, const char **why)
 {
     json_t *v = tc_json_parse(body, NULL);
@@ -132,7 +136,7 @@ static void endpoint_free(struct tc_token_source *s)
     tc_free(e);
 }
 
-/* Takes over the url and the form, and copies roots_file. */
+/* Makes credentials with tokens of an endpoint. Takes over the url and the form, and copies roots_file. */
 static torc_call_credentials *endpoint_new(char *url, char *form, const char *roots_file, uint64_t timeout_ms)
 {
     static const struct tc_token_source_ops ops = {

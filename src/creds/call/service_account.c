@@ -1,11 +1,13 @@
 /* Call credentials that sign JWTs with a service account's key (AIP-4111).
  *
- * One token for each host, valid for LIFETIME_S. A token serves until MARGIN_S before its end. In its last RENEW_S an
- * RPC starts a signing on the background thread, at most one for each host. RPCs without a token that serves wait for
- * the signing (auth requests). MAX_TOKENS hosts keep their token; the oldest token makes room.
+ * One token for each host, valid for LIFETIME_S. A token serves until MARGIN_S before its end. An RPC whose host has no
+ * token, or a token in its last RENEW_S, starts a signing on the background thread, at most one for each host. RPCs
+ * without a token that serves wait for the signing (auth requests). MAX_TOKENS hosts keep their token; the oldest token
+ * makes room.
  *
- * A signing holds a reference to its account. A forked child starts its own signings (`pid`): the parent's signings go
- * on in the parent alone. */
+ * account_get runs on the loops' threads, signing_run on the background thread or, where the system refuses a thread,
+ * inside of account_get. A signing holds a reference to its account. A forked child starts its own signings (`pid`):
+ * the parent's signings go on in the parent alone. */
 #include "creds/call/service_account.h"
 
 #include <unistd.h>
@@ -19,8 +21,8 @@
 enum { LIFETIME_S = 3600, RENEW_S = 90, MARGIN_S = 30, MAX_TOKENS = 8 };
 
 struct token {
-    char *audience; /* NULL: free */
-    int64_t issued_s;
+    char *audience;   /* NULL: free */
+    int64_t issued_s; /* since 1970 */
     struct tc_auth_metadata *metadata;
 };
 
@@ -34,7 +36,7 @@ struct service_account {
     struct tc_link signings;
 };
 
-/* A token that is being signed on the background thread, since that takes milliseconds. */
+/* A token that is being signed. Signing takes milliseconds, so that the background thread does it. */
 struct signing {
     struct tc_job job;
     struct tc_link link;             /* in the account's `signings`; under the lock, as `waiting` is while linked */
@@ -45,13 +47,14 @@ struct signing {
     TC_VEC(struct tc_auth_request *) waiting;
 };
 
-/* Returns "https://host/" of "https://host/package.Service". A service's name may have slashes. */
+/* Returns "https://host/" of "https://host/package.Service", borrowed from it. A service's name may have slashes. */
 static struct tc_slice audience_of(const char *service_url)
 {
     const char *host = strstr(service_url, "://") + 3;
     return tc_slice_of(service_url, (size_t)(strchr(host, '/') - service_url) + 1);
 }
 
+/* Returns the metadata of a new token, with one reference; NULL if the token cannot be signed (tc_jwt_sign). */
 static struct tc_auth_metadata *account_sign(const struct service_account *a, const char *audience, int64_t now_s)
 {
     struct tc_jwt_claims claims = {.key_id = a->key_id,
@@ -73,6 +76,7 @@ static void token_forget(struct token *t)
     *t = (struct token){0};
 }
 
+/* Returns the token of an audience, or NULL. Called with the lock. */
 static struct token *token_of(struct service_account *a, struct tc_slice audience)
 {
     for (size_t i = 0; i < MAX_TOKENS; i++)
@@ -81,7 +85,7 @@ static struct token *token_of(struct service_account *a, struct tc_slice audienc
     return NULL;
 }
 
-/* Returns a free place, or the place of the oldest token. */
+/* Returns a free place, or the place of the oldest token. Called with the lock. */
 static struct token *token_place(struct service_account *a)
 {
     struct token *oldest = &a->tokens[0];
@@ -95,6 +99,7 @@ static struct token *token_place(struct service_account *a)
     return oldest;
 }
 
+/* Stores the token that a signing made, and forgets the audience's older token. Called with the lock. */
 static void token_store(struct service_account *a, const struct signing *s, struct tc_auth_metadata *metadata)
 {
     struct token *t = token_of(a, tc_slice_str(s->audience));
@@ -129,7 +134,7 @@ static void signing_run(struct tc_job *job)
     torc_call_credentials_unref(&a->base);
 }
 
-/* Finds the signing of this process for an audience. */
+/* Returns this process's signing for an audience, or NULL. Called with the lock. */
 static struct signing *signing_of(struct service_account *a, struct tc_slice audience)
 {
     TC_LIST_FOREACH(it, &a->signings)
@@ -141,6 +146,7 @@ static struct signing *signing_of(struct service_account *a, struct tc_slice aud
     return NULL;
 }
 
+/* Makes a signing, which signing_run frees, and enters it into the list. Called with the lock. */
 static struct signing *signing_new(struct service_account *a, struct tc_slice audience, int64_t now_s)
 {
     struct signing *s = TC_NEW(struct signing);
@@ -175,7 +181,7 @@ static int account_get(torc_call_credentials *base, struct tc_loop *loop, const 
             *tc_vec_push(&s->waiting) = tc_auth_request_new(loop, w);
     }
     tc_lock_give(&a->lock);
-    /* Without the lock, which the job takes: it runs at once where the system refuses a thread. */
+    /* Without the lock, which the job takes: the job runs at once where the system refuses a thread. */
     if (begun)
         tc_background_run(&begun->job);
     return serves ? 0 : TORC_EAGAIN;

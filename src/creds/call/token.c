@@ -60,6 +60,7 @@ static void token_join(struct token_creds *c)
     c->started = false;
 }
 
+/* Starts a fetch. Returns 0 or an errno. Called with the lock. */
 static int token_start(struct token_creds *c)
 {
     token_join(c);

@@ -13,14 +13,14 @@
 struct tc_token_source;
 
 struct tc_token_source_ops {
-    const char *type; /* of the credentials */
+    const char *type; /* of the credentials: "jwt_token_file" */
     /* Stores the token, or a failure (tc_token_fail), in *out, which is zero. May block. Called on the fetch's thread,
      * one call at a time. */
     void (*fetch)(struct tc_token_source *s, struct tc_token *out);
-    /* Called from another thread before free: a fetch that runs, or is about to begin, must end soon. NULL: a fetch
-     * ends by itself. */
+    /* Called before free, at most once, if a fetch may still run, and from any thread but the fetch's: a fetch that
+     * runs, or is about to begin, must end soon. NULL: a fetch ends by itself. */
     void (*abort)(struct tc_token_source *s);
-    /* Called after the last fetch has ended. */
+    /* Called after the last fetch has ended. Any thread. */
     void (*free)(struct tc_token_source *s);
 };
 
@@ -30,7 +30,7 @@ struct tc_token_source {
     const char *from; /* the file or the URL; owned by the source */
 };
 
-/* Takes over the source. The clock must outlive the credentials. */
+/* Makes credentials with one reference. Takes over the source. The clock must outlive the credentials. */
 torc_call_credentials *tc_token_creds_new(struct tc_token_source *source, const struct tc_clock *clock);
 
 /* For sources: makes the outcome a failure. Takes over the status. */

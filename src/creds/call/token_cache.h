@@ -15,7 +15,7 @@
 /* The outcome of a fetch. */
 struct tc_token {
     struct tc_auth_metadata *metadata; /* NULL: the fetch failed with `error` */
-    int64_t expires_ns;                /* realtime */
+    int64_t expires_ns;                /* the token's end, realtime */
     struct tc_status error;            /* UNAVAILABLE or UNAUTHENTICATED */
 };
 
@@ -39,6 +39,7 @@ enum tc_token_answer { TC_TOKEN_USE, TC_TOKEN_WAIT, TC_TOKEN_FAIL };
  * so. Leaves a failure as it is. `from` names the source. */
 void tc_token_refuse_expired(struct tc_token *token, const char *from, const struct tc_clock *clock);
 
+/* The clock must outlive the cache. */
 void tc_token_cache_init(struct tc_token_cache *c, const struct tc_clock *clock);
 void tc_token_cache_fini(struct tc_token_cache *c);
 /* Returns what an RPC does: USE: it uses c->metadata; FAIL: it fails with c->error; WAIT: it waits for the fetch that
