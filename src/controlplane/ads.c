@@ -1,7 +1,7 @@
 /* The server's side of a state-of-the-world ADS stream.
  *
  * For each type the stream knows the client's subscriptions, the resources that the client has from our responses, and
- * the version and nonce of the last response. A request with that nonce is an ACK or a NACK. A request with an older
+ * the version and nonce of the last response. A request with that nonce is an ACK or a NACK. A request with another
  * nonce changes no subscription; a request without a nonce only subscribes.
  *
  * A response is sent after a request or on a push (type_respond) if the client lacks a resource that it should have, or
@@ -9,7 +9,10 @@
  * too many, and after the first request of the type. A push waits for the answer to the last response of the type: a
  * client that reads more slowly than resources change gets the newest ones next, and not a queue of old ones.
  *
- * The incremental variant of the protocol is in delta.c. */
+ * The caller owns the stream and calls it on one thread. The stream keeps references to the names and values that it
+ * has sent, and nothing else of a set: a set may be freed between two calls.
+ *
+ * Read type_respond first. The incremental variant of the protocol is in delta.c. */
 #include "controlplane/ads.h"
 
 #include <stdlib.h>
@@ -28,9 +31,9 @@ struct ads_type {
     struct tc_rstr *type_url;
     struct tc_rstr *nonce;              /* of the last response; NULL: none sent */
     struct tc_rstr *version;            /* of the last response */
-    struct tc_rstr *nack;               /* the error of its NACK; NULL: none */
+    struct tc_rstr *nack;               /* the error of the last response's NACK; NULL: none */
     bool answered;                      /* the last response was ACKed or NACKed */
-    bool asked;                         /* a request for the type came */
+    bool asked;                         /* a request for the type came that was not stale */
     bool owed;                          /* the first request came, and there was no set yet from which to answer */
     bool named;                         /* a request had names, or "*" */
     bool wildcard;                      /* everything is subscribed to */
@@ -40,9 +43,9 @@ struct ads_type {
 
 struct tc_ads {
     const struct tc_ads_events *events;
-    void *arg;
+    void *arg; /* of the events */
     struct tc_request_node node;
-    uint64_t next_nonce;
+    uint64_t next_nonce; /* the nonce of the last response, of any type; 0: none */
     TC_VEC(struct ads_type) types;
 };
 
@@ -95,6 +98,7 @@ struct tc_slice tc_ads_node(const struct tc_ads *a)
     return tc_rstr_slice(a->node.message);
 }
 
+/* Returns the state of a type, made if there is none. Valid until another type is made. */
 static struct ads_type *ads_type(struct tc_ads *a, struct tc_slice type_url)
 {
     for (size_t i = 0; i < a->types.len; i++)
@@ -165,7 +169,8 @@ static bool type_subscribed(const struct ads_type *t, const struct tc_rstr *name
            (t->names.len && bsearch(&name, t->names.data, t->names.len, sizeof(t->names.data[0]), compare_names));
 }
 
-/* Stores the resources that the client should have now, borrowed, sorted by name. Returns how many. */
+/* Stores the resources that the client should have now in `out`, borrowed from `have`, sorted by name. Returns how
+ * many. `out` has room for all resources of `have` with a wildcard, else for one of each name. */
 static size_t type_wanted(const struct ads_type *t, const struct tc_set_type *have, const struct tc_set_resource **out)
 {
     size_t n = 0;
@@ -398,7 +403,7 @@ void tc_ads_view(const struct tc_ads *a, tc_served_fn fn, void *arg)
             type_view_resource(t, t->has.data[k].name, &t->has.data[k], fn, arg);
         for (size_t k = 0; k < t->names.len; k++) {
             const struct tc_set_resource *has = type_find_sent(t, t->names.data[k]);
-            if (!t->wildcard || !has) /* a wildcard's are shown above */
+            if (!t->wildcard || !has) /* the loop above has shown what the client has by a wildcard */
                 type_view_resource(t, t->names.data[k], has, fn, arg);
         }
     }

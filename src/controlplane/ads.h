@@ -11,7 +11,7 @@ struct tc_ads;
 
 /* One request as received; borrowed for the call. */
 struct tc_ads_request {
-    struct tc_slice node_id; /* of the stream; empty: no request had a node yet */
+    struct tc_slice node_id; /* of the stream; empty: no request had a node yet, or the node has no id */
     struct tc_slice type_url;
     struct tc_slice version, nonce;
     const struct tc_slice *names;
@@ -28,11 +28,15 @@ struct tc_ads_request {
 };
 
 enum tc_served_state {
-    TC_SERVED_ASKED = 1, /* the resource was not sent yet */
-    TC_SERVED_SENT,      /* the client has not answered yet */
+    /* No response told of the resource; or, for a state-of-the-world type other than LDS and CDS, the last response of
+     * the type lacked the resource. */
+    TC_SERVED_ASKED = 1,
+    TC_SERVED_SENT, /* the client has not answered the last response that has the resource */
     TC_SERVED_ACKED,
     TC_SERVED_NACKED,
-    TC_SERVED_ABSENT, /* a response has told the client that the resource does not exist */
+    /* Incremental: a response named the resource as removed. LDS and CDS: there was a response of the type, and the
+     * client does not have the resource. */
+    TC_SERVED_ABSENT,
 };
 
 /* The state of one resource that a client asked for; borrowed for the call. */
@@ -41,7 +45,7 @@ struct tc_served {
     enum tc_served_state state;
     struct tc_slice version;     /* the version that the client has or was sent last; empty: none */
     const struct tc_rstr *value; /* the bytes of that version; NULL: none, or only the version is known */
-    struct tc_slice error;       /* of its NACK */
+    struct tc_slice error;       /* the text of its NACK; empty: none */
 };
 
 typedef void (*tc_served_fn)(void *arg, const struct tc_served *served);
@@ -52,8 +56,8 @@ struct tc_ads_events {
     void (*send)(void *arg, struct tc_slice response);
     /* Called with each request that names a type, before the request is answered. May be NULL. */
     void (*on_request)(void *arg, const struct tc_ads_request *request);
-    /* Returns the set that serves a node, borrowed. NULL: no answer now; the next push sends the resources that are
-     * due. */
+    /* Returns the set that serves a node. The set is borrowed until the stream's function that asked for it returns.
+     * NULL: no answer now; the next push sends the resources that are due. */
     const struct tc_resource_set *(*resources)(void *arg, struct tc_slice node_id);
 };
 
@@ -61,14 +65,16 @@ struct tc_ads_events {
 struct tc_ads *tc_ads_new(const struct tc_ads_events *events, void *arg);
 /* NULL is allowed. */
 void tc_ads_free(struct tc_ads *a);
-/* Takes in one serialised DiscoveryRequest, and sends a response if one is due. Returns OK; or for a malformed request
- * the status with which the caller should end the stream. The caller owns the status. */
+/* Takes in one serialised DiscoveryRequest, and sends a response if one is due. Returns OK; or INVALID_ARGUMENT for a
+ * request that cannot be unpacked (tc_request_unpack) or has no type_url: the caller should end the stream with it. The
+ * caller owns the status. */
 struct tc_status tc_ads_on_message(struct tc_ads *a, struct tc_slice bytes);
 /* The set changed. For each type in which the client lacks a resource or has an old one, sends all subscribed
- * resources; of LDS and CDS, also if the client has one too many. Sends nothing of a type whose last response the
- * client has not answered: the answer brings the next response. */
+ * resources; of LDS and CDS, also if the client has one too many, or if no set could answer its first request. Sends
+ * nothing of a type whose last response the client has not answered: the answer brings the next response. */
 void tc_ads_push(struct tc_ads *a);
-/* Returns the Node message, serialised, borrowed from the stream; empty before the first request that has one. */
+/* Returns the Node message, serialised, borrowed from the stream. The data is NULL before the first request that has a
+ * node. */
 struct tc_slice tc_ads_node(const struct tc_ads *a);
 /* Calls fn for each resource that the client asked for by name, and for each that the client has by a wildcard. */
 void tc_ads_view(const struct tc_ads *a, tc_served_fn fn, void *arg);

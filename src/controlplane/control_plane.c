@@ -3,10 +3,11 @@
  * A stream belongs to a call of the server. Its protocol is in ads.c or delta.c, which call back here for the set of
  * its node and to send. A new set is compared with the last one (versions), then pushed to every stream; each stream
  * sends a response for each type in which its client is not up to date, once the client has answered the last response
- * of the type. While a client does not take its responses, its requests are not read (stream_read).
+ * of the type. While more than MAX_QUEUED_BYTES of responses wait for a client to take them, no further request of the
+ * stream is asked for (stream_read).
  *
- * The streams live as long as their calls. The control plane is freed after the server, with the streams that are
- * left. */
+ * The control plane owns the sets and the streams. A stream lives as long as its call. The control plane is freed after
+ * the server, with the streams that are left. Everything runs on the thread of the server's loop. */
 #include "controlplane/control_plane.h"
 
 #include "base/list.h"
@@ -23,32 +24,34 @@ struct node_set {
 struct tc_control_plane {
     struct tc_server *server;
     TC_VEC(struct node_set) sets;
-    struct tc_link streams;
-    size_t n_streams;
-    uint64_t n_opened;
+    struct tc_link streams; /* of struct ads_stream, the oldest first */
+    size_t n_streams;       /* in `streams` */
+    uint64_t n_opened;      /* streams so far */
     bool one_stream;
-    tc_control_plane_request_fn on_request;
-    void *arg;
+    tc_control_plane_request_fn on_request; /* NULL: no observer */
+    void *arg;                              /* of on_request */
 };
 
-/* While more bytes of responses wait for a client to take them, no request of its stream is read. */
+/* While responses that cost more (tc_server_call_queued_bytes) wait for a client to take them, no further request of
+ * its stream is asked for. */
 enum { MAX_QUEUED_BYTES = 65536 };
 
 struct ads_stream {
     struct tc_link link;
     struct tc_control_plane *cp; /* borrowed */
     uint64_t id;
-    struct tc_server_call *call;
-    struct tc_ads *ads; /* one of `ads` and `delta`, by the method */
+    struct tc_server_call *call; /* borrowed */
+    struct tc_ads *ads;          /* one of `ads` and `delta`, by the method; the other is NULL */
     struct tc_delta *delta;
-    bool ended;
-    bool paused; /* the next request is read when the client has taken enough */
+    bool ended;  /* the call got its status */
+    bool paused; /* the next request is asked for when flow control has let through all responses */
 };
 
 static const struct tc_resource_set empty_set;
 
-/* Returns the node's own set. For a node without one, returns the set for all other nodes, or with `exact` NULL. A
- * node_id without data means all other nodes. Returns NULL if that set does not exist. */
+/* Returns the node's own set. If the node has none, returns NULL with `exact`, else the set for all other nodes. A
+ * node_id without data asks for the set for all other nodes. Returns NULL if the set does not exist. Valid until a set
+ * is added. */
 static struct node_set *node_set_find(const struct tc_control_plane *cp, struct tc_slice node_id, bool exact)
 {
     struct node_set *fallback = NULL;
@@ -93,7 +96,7 @@ static void stream_on_request(void *arg, const struct tc_ads_request *request)
 
 static const struct tc_ads_events ads_events = {stream_send, stream_on_request, stream_resources};
 
-/* Asks for the next request, or pauses until the client has taken enough of the responses. */
+/* Asks for the next request; or pauses, if too many bytes of responses wait, until stream_on_written. */
 static void stream_read(struct ads_stream *s)
 {
     s->paused = tc_server_call_queued_bytes(s->call) > MAX_QUEUED_BYTES;
@@ -239,8 +242,8 @@ void tc_control_plane_set(struct tc_control_plane *cp, const char *node_id, stru
     stream_push(TC_CONTAINER_OF(link, struct ads_stream, link));
 }
 
-/* Returns a copy of the set for all other nodes. Changes are made in a copy, because versions come from a comparison of
- * the old set with the new one. */
+/* Returns a copy of the set for all other nodes, which the caller owns. Changes are made in a copy, because versions
+ * come from a comparison of the old set with the new one. */
 static struct tc_resource_set *default_set_copy(const struct tc_control_plane *cp)
 {
     const struct node_set *s = node_set_find(cp, tc_slice_of(NULL, 0), true);

@@ -20,8 +20,9 @@ void tc_control_plane_free(struct tc_control_plane *cp);
 /* Sets the one observer of requests; NULL: none. */
 void tc_control_plane_observe(struct tc_control_plane *cp, tc_control_plane_request_fn fn, void *arg);
 
-/* Replaces the resources of a node (NULL: of every node without a set of its own), and pushes to every stream whose
- * client is not up to date then. Takes over the set, and sets its versions (tc_resource_set_version). */
+/* Replaces the resources of a node (NULL: of every node without a set of its own), and pushes to every stream
+ * (tc_ads_push, tc_delta_push). Copies node_id, which must not be "". Takes over the set, and sets its versions
+ * (tc_resource_set_version). */
 void tc_control_plane_set(struct tc_control_plane *cp, const char *node_id, struct tc_resource_set *set);
 /* Adds or replaces the resources of a YAML or JSON text for every node without a set of its own, and pushes. Returns 0;
  * or TORC_EPARSE with a reason in *why (the caller frees it with tc_free), and nothing changes. */
@@ -36,6 +37,7 @@ size_t tc_control_plane_streams(const struct tc_control_plane *cp);
 void tc_control_plane_send(struct tc_control_plane *cp, const char *type_url, const char *version,
                            const struct tc_slice *resources, size_t n);
 
+/* Neither function may be NULL. */
 struct tc_control_plane_view {
     void (*on_client)(void *arg, struct tc_slice node); /* a Node message, serialised; borrowed */
     tc_served_fn on_served;                             /* of the client of the last on_client */

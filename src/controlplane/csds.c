@@ -1,9 +1,11 @@
 /* CSDS of the control plane.
  *
- * An answer is built from the control plane's state of its clients: one ClientConfig for each stream whose client has
- * sent its node, one GenericXdsConfig for each resource that the client asked for by name or has by a wildcard. The
- * service (server/csds_service.h) decides which requests share an answer, and when an answer is made. The end of this
- * file connects calls of a tc_server to a service, also to one that is not the control plane's (tc_csds_register). */
+ * An answer is built from the control plane's state of its clients: one ClientConfig for each open stream whose client
+ * has sent its node, one GenericXdsConfig for each resource that the client asked for by name or has by a wildcard.
+ * csds_make builds and packs the whole answer in one call, so contents of resources need no references. The service
+ * (server/csds_service.h) decides which requests share an answer, and when an answer is made; it owns the packed
+ * answer. The end of this file connects calls of a tc_server to a service, also to one that is not the control plane's
+ * (tc_csds_register). Everything runs on the thread of the server's loop. */
 #include "controlplane/csds.h"
 
 #include "base/clock.h"
@@ -24,7 +26,7 @@ struct csds_response {
     struct tc_arena arena;
     bool without_contents;
     TC_VEC(client_config *) clients;
-    TC_VEC(config_vec) configs; /* of each client */
+    TC_VEC(config_vec) configs; /* of each client, by its index in `clients` */
 };
 
 static char *response_text(struct csds_response *a, struct tc_slice s)
@@ -102,6 +104,7 @@ struct tc_csds {
     struct tc_control_plane *cp;
 };
 
+/* Returns the serialised answer, which the caller owns, and its size in *bytes; NULL if tc_csds_pack returns NULL. */
 static struct tc_rstr *response_pack(struct csds_response *a, size_t max, size_t *bytes)
 {
     Envoy__Service__Status__V3__ClientStatusResponse response =
@@ -134,7 +137,7 @@ static void csds_make(struct tc_csds_service *service, bool without_contents)
 
 /* --- calls --- */
 
-/* Lives in the arena of its call, so that nothing frees it. */
+/* Lives in the arena of its call, and ends with the call. */
 struct csds_core_call {
     struct tc_csds_call base;
     struct tc_server_call *call;

@@ -9,8 +9,8 @@
 struct tc_csds;
 struct tc_csds_service;
 
-/* Initialises a service whose `make` and `max_bytes` are set, and registers both of its methods with the server. The
- * server must end before the service does. */
+/* Initialises a service, which is zeroed but for `make` and `max_bytes`, and registers both of its methods with the
+ * server. The caller keeps the service, and ends it with tc_csds_service_end after tc_server_free. */
 void tc_csds_register(struct tc_server *server, struct tc_csds_service *service);
 /* Registers CSDS with a server. The result and the control plane must live as long as the server takes calls. */
 struct tc_csds *tc_csds_new(struct tc_server *server, struct tc_control_plane *cp);

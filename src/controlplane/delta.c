@@ -5,7 +5,10 @@
  * initial_resource_versions. type_respond compares each entry with the set. It sends new and changed resources, and the
  * names of resources that are removed or do not exist. A version is a hash of the content (content_version): a client
  * that reconnects gets only the changes, also after a restart. A push waits for the answer to the last response of the
- * type, as in ads.c. */
+ * type, as in ads.c.
+ *
+ * The caller owns the stream and calls it on one thread. An entry holds references to its bytes: a set may be freed
+ * between two calls. Read type_respond first. */
 #include "controlplane/delta.h"
 
 #include <stdio.h>
@@ -34,27 +37,27 @@ struct delta_entry {
     bool absence_sent;       /* a response named it as removed, and no later one had it */
     uint64_t nonce;          /* of the last response with the resource or its removal; 0: none on this stream */
     enum tc_served_state state;
-    struct tc_rstr *nack;
+    struct tc_rstr *nack; /* the error of the NACK, in the state TC_SERVED_NACKED; NULL: none */
 };
 
 struct delta_type {
     struct tc_rstr *type_url;
-    struct delta_entry *entries; /* by name */
+    struct delta_entry *entries; /* a hash table by name; owned */
     uint64_t unanswered;         /* nonce of the last response; 0: none, or the client has answered it */
-    bool asked;
-    bool wildcard;
-    bool owed; /* a response is due, even an empty one: the answer to a wildcard */
+    bool asked;                  /* a request for the type came */
+    bool wildcard;               /* everything is subscribed to */
+    bool owed;                   /* a response is due, even an empty one: the answer to a wildcard */
 };
 
 struct tc_delta {
     const struct tc_ads_events *events;
-    void *arg;
+    void *arg; /* of the events */
     struct tc_request_node node;
-    uint64_t next_nonce;
+    uint64_t next_nonce; /* the nonce of the last response, of any type; 0: none */
     TC_VEC(struct delta_type) types;
 };
 
-/* The content of the next response. */
+/* The content of the next response, borrowed from the entries and the set. */
 struct response_changes {
     TC_VEC(struct tc_delta_resource) resources;
     TC_VEC(struct tc_slice) removed;
@@ -77,6 +80,7 @@ static struct delta_entry *entry_find(const struct delta_type *t, struct tc_slic
     return e;
 }
 
+/* Returns the entry of a name, made if there is none. */
 static struct delta_entry *entry_get(struct delta_type *t, struct tc_slice name)
 {
     struct delta_entry *e = entry_find(t, name);
@@ -128,6 +132,7 @@ static struct tc_rstr *content_version(const struct tc_rstr *value)
     return tc_rstr_printf("%016llx", (unsigned long long)tc_xxh64(value->data, value->len));
 }
 
+/* Returns the state of a type, made if there is none. Valid until another type is made. */
 static struct delta_type *delta_type(struct tc_delta *d, struct tc_slice type_url)
 {
     for (size_t i = 0; i < d->types.len; i++)
@@ -240,7 +245,8 @@ static void type_forget_absent(struct delta_type *t)
     }
 }
 
-/* Compares all entries with the set and sends the difference. Does nothing as long as there is no set for the node. */
+/* Compares all entries with the set. Sends the difference and what is owed. Does nothing as long as there is no set for
+ * the node. */
 static void type_respond(struct tc_delta *d, struct delta_type *t)
 {
     const struct tc_resource_set *set = d->events->resources(d->arg, tc_rstr_slice(d->node.id));
@@ -333,8 +339,8 @@ static void type_subscribe(struct delta_type *t, struct tc_slice name)
     e->named = true;
 }
 
-/* Takes in the first request of a type on the stream. A request without names asks for everything. It may list the
- * resources that the client has from an earlier stream. */
+/* Takes in the first request of a type on the stream. A first request without names asks for everything. A first
+ * request may list the resources that the client has from an earlier stream. */
 static void type_begin(struct delta_type *t, const delta_request *request)
 {
     t->asked = true;

@@ -1,11 +1,11 @@
 /* The load reporting server (LRS).
  *
  * The first request of a stream is answered with what to report and how often. Each request, the first one included,
- * goes to the observer. tc_lrs_set sends the change on every stream whose first request came. A mute server sends
+ * goes to the observer. tc_lrs_set sends the new settings on every stream whose first request came. A mute server sends
  * neither until it is no longer mute, for tests of clients that wait for the answer.
  *
- * The response is packed in tc_lrs_set and shared by all streams. A stream belongs to its call: it is freed when the
- * call ends. */
+ * The response is packed in tc_lrs_set and shared by all streams. A stream belongs to its call: the stream is freed
+ * when the call ends, or by tc_lrs_free if the server ended first. Everything runs on the server's loop thread. */
 #include "controlplane/lrs.h"
 
 #include "base/list.h"
@@ -22,29 +22,29 @@ enum { INTERVAL_MS = 10000 };
 typedef Envoy__Service__LoadStats__V3__LoadStatsRequest load_request;
 
 struct tc_lrs {
-    struct tc_link streams;
-    size_t n_streams;
-    uint64_t so_far;
-    struct tc_buf response; /* serialised */
+    struct tc_link streams; /* of struct lrs_stream */
+    size_t n_streams;       /* in `streams` */
+    uint64_t so_far;        /* streams that were opened; the number of the last one */
+    struct tc_buf response; /* the settings: a LoadStatsResponse, serialised */
     bool mute;
-    tc_lrs_report_fn on_report;
-    void *arg;
+    tc_lrs_report_fn on_report; /* NULL: no observer */
+    void *arg;                  /* of on_report */
 };
 
 struct lrs_stream {
     struct tc_link link;
-    struct tc_lrs *lrs;
-    struct tc_server_call *call;
-    struct tc_rstr *node_id;
+    struct tc_lrs *lrs;          /* borrowed */
+    struct tc_server_call *call; /* borrowed */
+    struct tc_rstr *node_id;     /* NULL: no request had a node yet */
     uint64_t id;
     bool asked;    /* the first request came */
-    bool answered; /* the present configuration was sent */
-    bool ended;
+    bool answered; /* the present settings were sent */
+    bool ended;    /* the call got its status */
 };
 
 /* --- responses --- */
 
-/* Sends the configuration unless the server is mute or no request came yet. */
+/* Sends the settings if the stream has asked and lacks them. Does nothing while the server is mute. */
 static void lrs_stream_respond(struct lrs_stream *s)
 {
     if (s->ended || !s->asked || s->answered || s->lrs->mute)

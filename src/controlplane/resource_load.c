@@ -1,8 +1,9 @@
 /* Resources from files: YAML or JSON, in the shape of Envoy's filesystem xDS.
  *
  * A file is one document (yaml.c); a document is a list of resources, or one. The proto3 JSON reader (proto/json) turns
- * each resource into a serialised message, which the set keeps under the resource's name. Errors carry the field path
- * and, for files, the file; the first file with an error ends the load. */
+ * each resource into a serialised message, which the set keeps under the resource's name. The set keeps copies: nothing
+ * of a document outlives the call. Errors carry the field path and, for files, the file; the first file with an error
+ * ends the load. Any thread; one set on one thread at a time. */
 #include "controlplane/resource_load.h"
 
 #include <dirent.h>
@@ -20,8 +21,8 @@
 
 enum { MAX_FILE_BYTES = 256 << 20 };
 
-/* Returns the name of a resource, NULL if it has none: most types have `name`, ClusterLoadAssignment has cluster_name.
- */
+/* Returns the name of a resource, borrowed; NULL if it has none. Most types have `name`, ClusterLoadAssignment has
+ * cluster_name. */
 static const char *resource_name(const json_t *resource)
 {
     static const char *const keys[] = {"name", "cluster_name", "clusterName"};
@@ -33,8 +34,8 @@ static const char *resource_name(const json_t *resource)
     return NULL;
 }
 
-/* Reads a resource as an Any. Fields that Torc does not read are errors, unless s->warn is set: then the resource is
- * read without them, and s->warn is called. */
+/* Reads a resource as an Any in `arena`. Fields that Torc does not know are errors, unless s->warn is set: then the
+ * resource is read without them, and s->warn is called. Returns what tc_proto_from_json returns. */
 static int resource_read_message(const struct tc_resource_set *s, const json_t *resource, struct tc_arena *arena,
                                  ProtobufCMessage **message, struct tc_validation_errors *errors)
 {

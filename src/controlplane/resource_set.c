@@ -3,8 +3,9 @@
  * Invariant: each array is sorted by name and holds a name once. Lookups are binary searches, and equal contents are
  * equal arrays.
  *
- * A copy shares the bytes of names and values, which never change. tc_resource_set_version gives the versions when a
- * set replaces another: a type with unchanged content keeps its version. */
+ * A set owns its arrays and holds a reference to each name and value. Names and values never change, so a copy shares
+ * them. tc_resource_set_version gives the versions when a set replaces another: a type with unchanged content keeps its
+ * version. A set is for one thread at a time. */
 #include "controlplane/resource_set.h"
 
 #include "base/mem.h"
@@ -94,6 +95,7 @@ const struct tc_set_resource *tc_set_type_find(const struct tc_set_type *t, stru
     return found ? &t->resources.data[i] : NULL;
 }
 
+/* Returns the type, made if there is none. Valid until another type is made. */
 static struct tc_set_type *type_add(struct tc_resource_set *s, struct tc_slice type_url)
 {
     struct tc_set_type *t = type_at(s, type_url);
@@ -146,7 +148,8 @@ static bool type_same_content(const struct tc_set_type *a, const struct tc_set_t
     return true;
 }
 
-/* Returns the version of changed content (tc_resource_set_version). */
+/* Returns the version of changed content (tc_resource_set_version), a new reference. `old` is the type in the set
+ * before; NULL: that set does not have the type. */
 static struct tc_rstr *type_next_version(const struct tc_set_type *t, const struct tc_set_type *old)
 {
     unsigned long long n = (unsigned long long)t->changes;

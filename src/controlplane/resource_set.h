@@ -30,19 +30,23 @@ struct tc_resource_set {
     TC_VEC(struct tc_set_type) types;
     tc_set_check_fn check; /* for documents (resource_load.h); NULL: none. Copies have none. */
     void *check_arg;
-    /* Called with the fields that Torc does not read, which are then left out; NULL: they are errors. `file` (NULL:
-     * none) and `text` are borrowed. Copies have none. */
+    /* Called once for each resource that has fields, or names of enum values, that Torc does not know; `text` says
+     * which ones, and the resource is read without them. NULL: each is an error. `file` (NULL: none) and `text` are
+     * borrowed. Copies have none. */
     void (*warn)(void *arg, const char *file, const char *text);
     void *warn_arg;
     struct tc_rstr *file; /* the file that is being read; NULL: none */
-    /* A document's resource that the set has already is an error, as in files; false (as in copies): it replaces the
-     * first. */
+    /* true (set by tc_resource_set_load): a document's resource that the set has already is an error. false (also in
+     * copies): the later resource replaces the first. */
     bool once;
 };
 
+/* Returns an empty set, which the caller owns. */
 struct tc_resource_set *tc_resource_set_new(void);
+/* NULL is allowed. */
 void tc_resource_set_free(struct tc_resource_set *s);
-/* Returns a copy that shares the bytes, with the versions and the numbers of changes of `s`; `s` NULL: an empty set. */
+/* Returns a copy that shares the bytes, with the versions and the numbers of changes of `s`; `s` NULL: an empty set.
+ * The caller owns the copy. */
 struct tc_resource_set *tc_resource_set_copy(const struct tc_resource_set *s);
 /* Adds or replaces a resource. Copies the name and the value. */
 void tc_resource_set_put(struct tc_resource_set *s, struct tc_slice type_url, struct tc_slice name,
@@ -50,7 +54,7 @@ void tc_resource_set_put(struct tc_resource_set *s, struct tc_slice type_url, st
 /* Returns true if the resource was there. */
 bool tc_resource_set_remove(struct tc_resource_set *s, struct tc_slice type_url, struct tc_slice name);
 /* Return NULL if the set does not have the type, or the type does not have the name. A type whose resources were all
- * removed is empty, not absent. `s` may be NULL. Borrowed until the set is changed. */
+ * removed is empty, not absent. `s` may be NULL, `t` may not. Borrowed until the set is changed. */
 const struct tc_set_type *tc_resource_set_type(const struct tc_resource_set *s, struct tc_slice type_url);
 const struct tc_set_resource *tc_set_type_find(const struct tc_set_type *t, struct tc_slice name);
 

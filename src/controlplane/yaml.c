@@ -1,9 +1,10 @@
 /* Converts YAML to JSON values, with libyaml.
  *
- * The text is not trusted: a small one can cost much time and memory. A document is parsed twice. The first pass looks
- * at its events alone. It rejects deep nesting, and many anchors, since libyaml's loader compares them with each other
- * in quadratic time. The second pass loads the document and converts it. Aliases are expanded; max_nodes bounds the
- * values that this makes. */
+ * The text is not trusted: a small text can cost much time and memory. A document is parsed twice. The first pass
+ * (yaml_shape_fits) looks at the document's events alone, and rejects deep nesting and too many anchors: libyaml's
+ * loader compares anchors with each other in quadratic time. The second pass (tc_yaml_parse) loads the document and
+ * converts it. Aliases are expanded; max_nodes bounds the values that this makes. The text is borrowed for the call,
+ * the result is the caller's. Pure functions, any thread. */
 #include "controlplane/yaml.h"
 
 #include <math.h>
@@ -25,8 +26,8 @@ enum {
 
 struct yaml_conversion {
     yaml_document_t *doc;
-    size_t nodes, max_nodes;
-    char *why;
+    size_t nodes, max_nodes; /* values made so far, and how many there may be */
+    char *why;               /* the first reason, owned; NULL: none */
 };
 
 /* Keeps the first reason, with its place. Returns NULL for the caller to return. */
@@ -46,7 +47,8 @@ static bool is_one_of(struct tc_slice s, const char *const *words, size_t n)
     return false;
 }
 
-/* YAML 1.2 core schema, section 10.3.2, with the exceptions of tc_yaml_parse. */
+/* YAML 1.2 core schema, section 10.3.2, with the exceptions of tc_yaml_parse. A NUL must follow `s`. Returns a new
+ * reference, or NULL if `s` is not valid UTF-8. */
 static json_t *yaml_plain_scalar(struct tc_slice s)
 {
     static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
@@ -70,6 +72,8 @@ static json_t *yaml_plain_scalar(struct tc_slice s)
     return json_stringn(s.data, s.len);
 }
 
+/* Returns the value of a node, a new reference. Returns NULL with the reason in c->why, or without one if memory ran
+ * out. `index`: of the node, from 1. `depth`: 0 for the root. */
 static json_t *yaml_convert(struct yaml_conversion *c, int index, unsigned depth);
 
 /* JSON objects have string keys, each once. A scalar key of any kind becomes a string; a mapping with another key, or
@@ -173,7 +177,8 @@ static void yaml_parser_start(yaml_parser_t *parser, struct tc_slice text)
     yaml_parser_set_input_string(parser, (const unsigned char *)(text.data ? text.data : ""), text.len);
 }
 
-/* The first pass. Returns false, with the reason in *why, if the text is malformed or exceeds a limit. */
+/* The first pass. Returns false, with the reason in *why, if the text is malformed or exceeds a limit, or memory ran
+ * out. *why is NULL before. */
 static bool yaml_shape_fits(struct tc_slice text, char **why)
 {
     yaml_parser_t parser;

@@ -21,6 +21,7 @@ enum { MAX_FILE_BYTES = 65536 };
 #define TOKEN_URI "https://oauth2.googleapis.com/token"
 #define METADATA_HOST "metadata.google.internal"
 
+/* Returns the text of a member, borrowed from `obj`. Adds an error if it is absent, empty or not a string. */
 static const char *adc_required(const json_t *obj, const char *key, struct tc_validation_errors *f)
 {
     const char *value = NULL;
@@ -30,6 +31,8 @@ static const char *adc_required(const json_t *obj, const char *key, struct tc_va
     return value;
 }
 
+/* Returns the RSA key of a PEM text, owned; NULL if there is none. The empty password keeps OpenSSL from asking for one
+ * on the terminal. Called in a foreign section. */
 static EVP_PKEY *adc_read_rsa(const char *pem)
 {
     BIO *bio = BIO_new_mem_buf(pem, -1);
@@ -42,6 +45,7 @@ static EVP_PKEY *adc_read_rsa(const char *pem)
     return NULL;
 }
 
+/* Returns the key, owned, to be freed in a foreign section; NULL with an error in `f`. */
 static EVP_PKEY *adc_parse_key(const char *pem, struct tc_validation_errors *f)
 {
     const char *missing = tc_openssl_load();
@@ -135,6 +139,8 @@ torc_call_credentials *tc_adc_parse(struct tc_slice text, const char *roots_file
     return c;
 }
 
+/* Returns the credentials of a file, or NULL with the reason in *why. With may_be_absent, a file that does not exist
+ * sets *absent and gives NULL without a reason. `why` may be NULL. */
 static torc_call_credentials *adc_from_file(const char *path, const char *roots_file, bool may_be_absent, bool *absent,
                                             char **why)
 {

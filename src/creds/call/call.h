@@ -16,8 +16,8 @@ struct tc_auth_context {
 struct tc_call_creds_ops {
     const char *type; /* "jwt_token_file" */
     const char *from; /* the file or URL that get may have to wait for; NULL: not known */
-    /* Called on the loop. Returns 0 with a reference in *out; TORC_EAGAIN: w waits, and w->fn follows; or another error
-     * with a status in *error, for tc_status_fini. */
+    /* Called on the loop. Returns 0 with a reference in *out; TORC_EAGAIN: w waits, and w->fn follows unless w is
+     * cancelled; or another error with a status in *error, for tc_status_fini. */
     int (*get)(torc_call_credentials *c, struct tc_loop *loop, const struct tc_auth_context *context,
                struct tc_auth_waiter *w, struct tc_auth_metadata **out, struct tc_status *error);
     /* Called when the last reference is gone. Any thread; may wait for a fetch to end. */

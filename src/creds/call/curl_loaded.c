@@ -7,7 +7,7 @@ TC_DLOPEN_NOTE("google-default", "Access tokens over HTTP for application defaul
 
 struct tc_curl tc_curl;
 
-/* libcurl is never unloaded: OpenSSL underneath would not survive it. */
+/* libcurl is never unloaded: OpenSSL underneath would not survive the unloading. */
 bool tc_curl_find(char *why, size_t why_bytes)
 {
 #define NAME(name) #name,

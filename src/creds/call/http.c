@@ -4,7 +4,11 @@
  * poll. Each step of libcurl runs in a foreign section (base/fork.h); the poll between steps does not, so a fork does
  * not wait for the network. A child of a fork leaves the parent's transfers alone. An exit stops every transfer.
  *
- * Only http and https are spoken, redirects are not followed, and an answer has at most TC_HTTP_MAX_BODY_BYTES. */
+ * Only http and https are spoken, redirects are not followed, and the body of an answer has at most
+ * TC_HTTP_MAX_BODY_BYTES.
+ *
+ * tc_http_fetch owns the objects of libcurl (struct transfer) from transfer_begin to transfer_end. A tc_http_stop is
+ * its owner's, and is in `requests` while a transfer runs. */
 #include "creds/call/http.h"
 
 #include <pthread.h>
@@ -18,12 +22,14 @@
 #define CONNECT_TIMEOUT_MS 5000L
 /* CURLOPT_PROTOCOLS_STR, which libcurl has since 7.85: the headers, and the library that is loaded, may be older. */
 #define PROTOCOLS_STR ((CURLoption)(CURLOPTTYPE_OBJECTPOINT + 318))
-/* CURLOPT_QUICK_EXIT, which libcurl has since 7.87. An older one refuses it, and waits for its resolver at the end. */
+/* CURLOPT_QUICK_EXIT, which libcurl has since 7.87. An older libcurl refuses the option, and waits for its resolver at
+ * the end. */
 #define QUICK_EXIT ((CURLoption)(CURLOPTTYPE_LONG + 322))
 
+/* Written by curl_load alone, once. */
 static struct {
     bool ready;
-    char why[256];
+    char why[256]; /* why libcurl cannot be used, if not `ready` */
 } lib;
 
 /* The requests that run in this process, and those that ran in its parent at the fork. The list and its entries are
@@ -40,7 +46,7 @@ static void requests_unlock(void)
     tc_lock_give(tc_lock_of_process(TC_RANK_HTTP));
 }
 
-/* Ends the wait of a transfer of this process; a parent's transfer is left alone. */
+/* Ends the wait of a transfer of this process; a parent's transfer is left alone. Called with the lock. */
 static void request_wake(struct tc_http_stop *s)
 {
     if (s->running && s->generation == tc_fork_generation() && tc_foreign_enter()) {
@@ -129,7 +135,7 @@ static size_t transfer_on_body(char *data, size_t size, size_t n, void *arg)
     return len;
 }
 
-/* The header that the answer must have, and whether it was seen. */
+/* The header that the answer must have, borrowed from the request, and whether it was seen. */
 struct mark {
     struct tc_slice name, value;
     bool seen;
@@ -141,7 +147,7 @@ static size_t transfer_on_header(char *data, size_t size, size_t n, void *arg)
     struct tc_slice line = tc_slice_of(data, size * n), name;
     bool more = true;
     if (tc_slice_starts(line, tc_slice_str("HTTP/"))) {
-        m->seen = false; /* the lines before belong to an interim answer */
+        m->seen = false; /* the lines before belong to an interim answer, or to the answer of a proxy */
     } else if (tc_slice_split(&line, &more, ':', &name) && more && tc_slice_ieq(name, m->name)) {
         while (line.len && (unsigned char)line.data[line.len - 1] <= ' ')
             line.len--;
@@ -187,7 +193,8 @@ static void easy_set_options(CURL *easy, const struct tc_http_request *r, struct
         tc_curl.curl_easy_setopt(easy, CURLOPT_PROXY, "");
 }
 
-/* Runs the transfer until it is done or stopped. */
+/* Runs the transfer until it is done or stopped. Returns its result; CURLE_ABORTED_BY_CALLBACK if it was stopped or the
+ * process exits; or CURLE_FAILED_INIT if libcurl cannot go on. */
 static CURLcode transfer_run(CURLM *multi, struct tc_http_stop *stop)
 {
     int running = 1, left;
@@ -217,8 +224,8 @@ struct transfer {
     char error[CURL_ERROR_SIZE];
 };
 
-/* Returns the reason why the transfer cannot begin, or NULL. transfer_end follows in either case. Called in a foreign
- * section. */
+/* Returns the reason why the transfer cannot begin, a static text, or NULL. transfer_end follows in either case, unless
+ * the process exits. Called in a foreign section. */
 static const char *transfer_begin(struct transfer *t, const struct tc_http_request *r, struct tc_buf *body)
 {
     t->easy = tc_curl.curl_easy_init();

@@ -9,6 +9,7 @@
 /* The largest body of an answer. */
 #define TC_HTTP_MAX_BODY_BYTES 65536
 
+/* Borrowed for the call. */
 struct tc_http_request {
     const char *url;        /* https, or http */
     const char *header;     /* "Name: value"; NULL: none */

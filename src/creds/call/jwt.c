@@ -11,7 +11,7 @@
 #define MAX_EXP_S INT64_C(253402300799)
 
 /* Decodes base64 with RFC 4648's alphabet for URLs and file names, without padding. Other characters, and an empty
- * text, are errors. */
+ * text, are errors: TORC_EPARSE. */
 static int base64url_decode(struct tc_buf *out, struct tc_slice s)
 {
     struct tc_buf plain = {0};

@@ -5,9 +5,9 @@
 #include "base/buf.h"
 #include "base/slice.h"
 
-/* Reads when a token expires ("exp"): seconds since 1970, cut to the end of the year 9999. No other claim is checked;
- * the server checks the signature (A97). Returns 0; or TORC_EPARSE, with the reason in *why, a static text that never
- * quotes the token, when there is no "exp" of at least 1. */
+/* Reads when a token expires ("exp"): whole seconds since 1970, cut to the end of the year 9999. No other claim is
+ * checked; the server checks the signature (A97). Returns 0, with *why unchanged; or TORC_EPARSE when the token is not
+ * a JWT with an "exp" of at least 1: then *why is the reason, a static text that never quotes the token. */
 int tc_jwt_expiry(struct tc_slice token, int64_t *exp_s, const char **why);
 
 #endif
