@@ -5,7 +5,10 @@
  * replace an earlier outcome: a message that cannot be taken (give_up), and an OK response that ends within a message.
  *
  * on_done comes after the owner has asked for, and got, all whole messages that arrived before the end. So a call may
- * outlive nghttp2's stream, the byte stream, and the owner's use of the connection. */
+ * outlive nghttp2's stream, the byte stream, and the owner's use of the connection.
+ *
+ * The stream lies in the call's arena. tc_h2_stream_release takes the stream off the connection before on_done, at a
+ * cancel, or at the owner's close; s->c is NULL from then on. Loop thread only. */
 #include "http2/client_stream.h"
 
 #include "http2/client_stream_internal.h"
@@ -19,7 +22,8 @@ static struct tc_h2_stream *stream_open_error(int rc, int *error)
     return NULL;
 }
 
-/* Returns true, with *why, if the request's headers exceed our own limit or the peer's (RFC 9113 10.5.1). */
+/* Returns true if the request's headers exceed our own limit or the peer's (RFC 9113 10.5.1), with a status in *why
+ * that the caller owns. */
 static bool request_too_large(struct tc_h2_conn *c, const struct tc_h2_request *request, struct tc_status *why)
 {
     size_t theirs = nghttp2_session_get_remote_settings(c->ng, NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE);
@@ -142,13 +146,13 @@ void tc_h2_client_stream_give_up(struct tc_h2_client_stream *s, struct tc_status
     }
 }
 
-/* nghttp2 has let go of the stream, or the connection is gone: ends sending and receiving. Sets the outcome unless it
- * is set already. Takes over the status. */
+/* nghttp2 has let go of the stream, or the connection is gone: ends sending and receiving. Makes `status` and
+ * `unprocessed` the outcome unless it is set already. Takes over the status. */
 static void client_stream_lost(struct tc_h2_client_stream *client, struct tc_status status, bool unprocessed)
 {
     struct tc_h2_stream *s = &client->stream;
     s->id = -1;
-    /* The end may wait for messages that are read later, so the writer is notified of its message first. */
+    /* on_done may wait for messages that are read later: on_written does not wait for them. */
     tc_h2_client_stream_stop_sending(client);
     if (!s->finished)
         client->unprocessed = unprocessed;
@@ -171,7 +175,7 @@ void tc_h2_client_stream_on_close(struct tc_h2_client_stream *client, uint32_t h
         client_stream_lost(client, (struct tc_status){0}, false);
     else if (ending->goaway_received && refused && (s->id > ending->goaway_last_id || !s->send.headers_sent))
         client_stream_lost(client, tc_status_ref(&ending->why), true);
-    else if (s->send.reset_sent)
+    else if (s->send.reset_sent) /* by nghttp2 itself: our own resets come with an outcome */
         client_stream_lost(client,
                            tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_HTTP2,
                                           "server broke the rules of HTTP/2: %s", nghttp2_http2_strerror(h2_error)),
@@ -205,7 +209,7 @@ TC_APART static void client_stream_deliver_done(struct tc_h2_client_stream *clie
     s->outcome = (struct tc_status){0};
     const struct tc_h2_client_events *events = client_events_of(s);
     void *arg = s->arg;
-    /* If nghttp2 still holds the stream, the request is not complete: nothing more is sent. */
+    /* If nghttp2 still holds the stream, the request is not complete, or a reset is queued: nothing more is sent. */
     tc_h2_stream_reset(s, NGHTTP2_NO_ERROR);
     tc_h2_stream_release(s);
     if (events->on_done)
@@ -225,7 +229,7 @@ void tc_h2_client_stream_deliver(struct tc_h2_client_stream *client)
         if (tc_h2_stream_went(c, s))
             return;
     }
-    /* The end may wait for messages that nobody asked for yet, so the writer is notified of its message first. */
+    /* on_done may wait for messages that nobody asked for yet: on_written does not wait for them. */
     if (!tc_h2_stream_deliver_written(c, s))
         return;
     if (s->recv.wanted && tc_h2_stream_input_left(s) && !tc_h2_stream_deliver_messages(c, s))

@@ -12,15 +12,16 @@ struct tc_h2_outcome {
                            `unsent`): it may be retried transparently */
     bool unsent;        /* unprocessed, and the request's headers never left nghttp2 */
     bool rejected;      /* the request's headers are larger than max_request_header_bytes, or than the server takes:
-                           nothing was sent, and another attempt would end in the same way */
+                           nothing was sent, and another attempt on the connection would end in the same way */
     bool from_server;   /* the status came from the peer's trailers */
     bool trailers_only; /* the first header block (1xx aside) ended the stream: it was the trailers */
 };
 
 struct tc_h2_client_events {
     struct tc_h2_stream_events stream; /* first: a stream keeps a pointer to it */
-    /* The response's initial metadata (not for trailers-only, nor for a response that is not gRPC or has an unknown
-     * grpc-encoding). Borrowed until on_done. */
+    /* The response's initial metadata. Does not come for trailers-only, for a response that is not gRPC, nor for
+     * headers that end the RPC (an unknown grpc-encoding, a -bin value that is not base64, headers beyond a limit).
+     * Borrowed until the stream is over. */
     void (*on_headers)(void *arg, const struct tc_headers *headers);
     /* The end: the last callback. Comes exactly once, unless the owner cancels the stream, or closes the connection
      * while the outcome is not known. `outcome` is borrowed for the call.
@@ -35,12 +36,12 @@ struct tc_h2_client_events {
 struct tc_h2_request {
     struct tc_slice path; /* "/package.Service/Method" */
     struct tc_slice authority;
-    struct tc_slice user_agent;
+    struct tc_slice user_agent;        /* empty: none is sent */
     uint64_t timeout_ns;               /* grpc-timeout; 0: none */
     enum tc_h2_encoding encoding;      /* grpc-encoding of the messages that we send */
     uint32_t previous_attempts;        /* grpc-previous-rpc-attempts when > 0 */
-    const struct tc_headers *metadata; /* the application's and filters'; NULL: none. Names that only the library may
-                                          send are left out (tc_h2_metadata_encode) */
+    const struct tc_headers *metadata; /* the application's and filters'; NULL: none. Names that gRPC reserves are left
+                                          out (tc_h2_metadata_encode) */
     const struct tc_headers *auth;     /* of call credentials, sent after the metadata in the same way; NULL: none */
     bool has_limits;                   /* the two limits below replace the connection's */
     bool aside; /* not an RPC of the application: its end does not count for tc_h2_conn_answered */
@@ -56,7 +57,7 @@ struct tc_h2_request {
  *
  * Headers that are too large are an outcome of the stream: on_done follows with `rejected`. The arena is the call's. It
  * holds the stream and the response's headers and trailers, and must outlive them. `events` is borrowed until the
- * stream is over. */
+ * stream is over: until on_done, tc_h2_stream_cancel, or a tc_h2_conn_close that ends the stream. */
 struct tc_h2_stream *tc_h2_client_stream_open(struct tc_h2_conn *c, const struct tc_h2_request *request,
                                               struct tc_arena *arena, const struct tc_h2_client_events *events,
                                               void *arg, int *error);

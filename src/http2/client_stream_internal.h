@@ -12,14 +12,15 @@ struct tc_h2_client_stream {
     struct tc_h2_stream stream;
     struct tc_headers trailers;
 
-    /* The contents of the header block under way, or of the last one. Texts lie in the arena. */
+    /* The contents of the header block under way, or of the last one; but trailers that follow the response's headers
+     * leave http_status, content_type and bad_encoding as they were. The slices lie in the arena. */
     int grpc_status; /* a status, TC_H2_STATUS_NONE, or TC_H2_STATUS_INVALID: not a status of gRPC */
     uint16_t http_status;
     uint16_t informational; /* responses with a status of 1xx so far */
     struct tc_slice grpc_message, content_type;
     struct tc_slice bad_status, bad_encoding; /* values that this side does not know */
-    struct tc_slice bad_header;               /* the name of a -bin header that is not base64 */
-    struct tc_buf body;                       /* the beginning of a body that is not gRPC */
+    struct tc_slice bad_header;               /* the name of a -bin header that is not base64; empty: none */
+    struct tc_buf body; /* the beginning of a body that is not gRPC; freed when the stream is released */
 
     bool on_headers_due; /* on_headers is to be called */
     bool trailers_only;
@@ -46,11 +47,12 @@ void tc_h2_client_stream_give_up(struct tc_h2_client_stream *s, struct tc_status
 /* Drops the rest of the message under way, if there is one: resets the stream with NO_ERROR, and has on_written called
  * if the request's headers were sent. */
 void tc_h2_client_stream_stop_sending(struct tc_h2_client_stream *s);
-/* nghttp2 closed the stream: makes the outcome of the error code, unless the call has one. */
+/* nghttp2 closed the stream: the outcome follows from the error code and a GOAWAY, unless the call has one. */
 void tc_h2_client_stream_on_close(struct tc_h2_client_stream *s, uint32_t h2_error);
 /* The connection is gone: its reason becomes the outcome, unless the call has one. */
 void tc_h2_client_stream_on_conn_lost(struct tc_h2_client_stream *s);
-/* Calls the owner's due callbacks; messages beyond a bounded number wait for a later delivery (streams.c). */
+/* Calls the owner's due callbacks; messages beyond a bounded number wait for a later delivery (streams.c). The stream
+ * may be over afterwards, and its memory freed by the owner. */
 void tc_h2_client_stream_deliver(struct tc_h2_client_stream *s);
 
 /* --- client_request.c --- */

@@ -10,7 +10,8 @@
  *             Freed when the last of these streams is over (tc_h2_conn_release).
  *
  * No callback but on_compressed (server_stream.h) comes from inside a call of the owner or of nghttp2: streams.c
- * delivers from the loop. */
+ * delivers from the loop. The connection owns the session, the byte stream and a server's streams; a client's streams
+ * lie in their calls' arenas. Loop thread only. */
 #include "http2/connection.h"
 
 #include "base/log.h"
@@ -183,7 +184,8 @@ static void conn_on_quiet(struct tc_timer *timer)
         tc_buf_fini(&c->scratch);
 }
 
-/* Stops reading, writing and the timers. The streams lose their ids, which belong to the session. */
+/* Stops reading, writing and the timers; ends the session and closes the byte stream. The streams lose their ids, which
+ * belong to the session. */
 static void conn_stop_io(struct tc_h2_conn *c)
 {
     tc_task_cancel(&c->write.flush);
@@ -308,7 +310,7 @@ void tc_h2_conn_close(struct tc_h2_conn *c)
     if (c->ending.closed)
         return;
     if (c->ng && c->bs && !c->write.in_flush) {
-        /* The first GOAWAY of a server's graceful end names no stream: the last one follows it. */
+        /* A server's graceful end takes two GOAWAYs: the one that names the last stream may not be submitted yet. */
         if (!c->ending.goaway_received && (c->opts.server || !c->ending.goaway_sent))
             tc_h2_conn_send_last_goaway(c);
         tc_h2_conn_flush(c);

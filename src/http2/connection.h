@@ -2,8 +2,9 @@
  *
  * nghttp2's callbacks only record and submit. Recorded events are delivered after nghttp2 returned, from the loop,
  * never from inside a call of the owner. One event of a server's stream is the exception: on_compressed
- * (server_stream.h). The frames of a turn are written together, at its end. Every queue that a peer can make us fill is
- * bounded. A connection belongs to the caller of tc_h2_conn_new until tc_h2_conn_close. Loop thread only. */
+ * (server_stream.h). The frames of a turn are written together, at its end; only the last frames of a connection leave
+ * at once. Every queue that a peer can make us fill is bounded. A connection belongs to the caller of tc_h2_conn_new
+ * until tc_h2_conn_close. Loop thread only. */
 #ifndef TC_HTTP2_CONNECTION_H
 #define TC_HTTP2_CONNECTION_H
 
@@ -41,8 +42,9 @@ struct tc_h2_keepalive {
     uint64_t min_interval_ms;  /* server: between PINGs of the client; the third that comes earlier ends the connection
                                   with "too_many_pings"; 300,000; 0: any */
     uint64_t max_age_ms;       /* server: GOAWAY after this age, with a jitter of 10 %; 0: never (the default) */
-    uint64_t max_age_grace_ms; /* server, once max_age_ms has passed: how long calls may run on after the second GOAWAY;
-                                  then they are cut off. 0: until they end (the default) */
+    uint64_t max_age_grace_ms; /* server, once max_age_ms has passed: how long calls may run on after that time or the
+                                  second GOAWAY, whichever is later; then they are cut off. 0: until they end (the
+                                  default) */
 };
 
 struct tc_h2_opts {
@@ -62,7 +64,7 @@ void tc_h2_opts_init(struct tc_h2_opts *opts, bool server);
 /* on_held is called when the held bytes pass a multiple of this. */
 enum { TC_H2_HELD_STEP = 64 << 10 };
 
-/* Events of a connection. Each may be NULL. None comes after tc_h2_conn_close. */
+/* Events of a connection. Each may be NULL. None comes after tc_h2_conn_close. `why` is borrowed for the call. */
 struct tc_h2_conn_events {
     /* The peer's first SETTINGS arrived. A client may open streams. */
     void (*on_ready)(void *arg);
@@ -107,7 +109,7 @@ void tc_h2_conn_close(struct tc_h2_conn *c);
 bool tc_h2_conn_secure(const struct tc_h2_conn *c);
 /* Client: returns whether requests to that authority may be sent: the server's certificate is valid for it, or was not
  * checked for names, or there is no TLS. A server that the application's hook has judged (struct tc_tls_opts: one_name)
- * is good for the name of its handshake alone. */
+ * is good for the name of its handshake alone. Once the connection has failed, returns true for any authority. */
 bool tc_h2_conn_is_for(const struct tc_h2_conn *c, struct tc_slice authority);
 /* Returns how many streams have not ended for their owners. */
 size_t tc_h2_conn_open_streams(const struct tc_h2_conn *c);

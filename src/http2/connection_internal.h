@@ -31,13 +31,14 @@ struct tc_h2_streams {
 /* How far the connection is on its way to the end: draining, failed, closed. */
 struct tc_h2_ending {
     bool draining, on_draining_due;     /* on_draining_due: on_draining is to be called */
-    bool goaway_sent, last_goaway_sent; /* submitted: tc_h2_conn_drain's GOAWAY; the one that names the last stream */
+    bool goaway_sent, last_goaway_sent; /* submitted: the (first) GOAWAY of tc_h2_conn_drain; that of
+                                           tc_h2_conn_send_last_goaway or tc_h2_conn_terminate */
     bool goaway_received, too_many_pings;
-    bool goaway_in_use;              /* streams were open when the peer's GOAWAY came */
+    bool goaway_in_use;              /* streams were open when a GOAWAY of the peer came */
     bool failed;                     /* dead: on_closed is due or was called */
     bool closed_notified, closed;    /* on_closed was called; tc_h2_conn_close was called */
     int32_t goaway_last_id, last_id; /* the last stream's number: in the peer's newest GOAWAY, in our last GOAWAY */
-    const char *text;                /* server: the debug text of our last GOAWAY; NULL: none */
+    const char *text;                /* server: the debug text of our last GOAWAY, static; NULL: none */
     struct tc_status why;            /* the reason why the connection failed or drains */
 };
 
@@ -86,7 +87,8 @@ struct tc_h2_conn {
 
 /* Ends all streams; on_closed follows. Does nothing once failed or closed. Takes over the status (OK is replaced). */
 void tc_h2_conn_fail(struct tc_h2_conn *c, struct tc_status why);
-/* Sends GOAWAY with a code, as far as the socket takes it now, and fails the connection. */
+/* Sends GOAWAY with a code, as far as the socket takes it now, and fails the connection. `debug_text` is not NULL. Does
+ * nothing once failed or closed. */
 void tc_h2_conn_terminate(struct tc_h2_conn *c, uint32_t h2_error, const char *debug_text);
 /* Has on_draining called, the first time. Takes over the status, which replaces an earlier reason. */
 void tc_h2_conn_start_drain(struct tc_h2_conn *c, struct tc_status why);
@@ -106,13 +108,14 @@ void tc_h2_conn_release(struct tc_h2_conn *c);
 bool tc_h2_session_init(struct tc_h2_conn *c);
 /* Tells the peer the size of streams' windows, which has changed. */
 void tc_h2_session_set_windows(struct tc_h2_conn *c);
+/* The handler of the byte stream's events; `arg` is the connection. */
 void tc_h2_conn_on_event(void *arg, unsigned events);
 void tc_h2_conn_on_read_more(struct tc_task *task);
 /* Writes what nghttp2 has to send, as far as the socket takes it, within a bound. May fail the connection. */
 void tc_h2_conn_flush(struct tc_h2_conn *c);
 /* Has tc_h2_conn_flush run at the end of the turn, unless the socket takes no more. */
 void tc_h2_conn_flush_later(struct tc_h2_conn *c);
-/* Drops `unsent`. */
+/* Frees `unsent`; over a secure byte stream, overwrites its bytes first. */
 void tc_h2_conn_drop_unsent(struct tc_h2_conn *c);
 /* Returns the status of a byte stream that failed. The caller owns it. */
 struct tc_status tc_h2_conn_broken(const struct tc_h2_conn *c);
@@ -121,12 +124,16 @@ struct tc_status tc_h2_conn_broken(const struct tc_h2_conn *c);
 void tc_h2_conn_on_deliver(struct tc_task *task);
 void tc_h2_conn_on_rest(struct tc_task *task);
 void tc_h2_conn_deliver_later(struct tc_h2_conn *c);
-/* The session is gone: the streams lose their numbers. */
+/* The session is about to be deleted: the streams lose their numbers. */
 void tc_h2_streams_detach(struct tc_h2_conn *c);
-/* Ends all streams with ending.why; the delivery tells their owners. Returns how many had no outcome before. */
+/* Ends all streams that have no outcome yet: a client's with ending.why, a server's with CANCELLED and the text of
+ * ending.why. The delivery tells their owners. Returns how many streams had no outcome. */
 size_t tc_h2_streams_lose(struct tc_h2_conn *c);
 /* The owner closed: a client's stream whose outcome is known lives on until on_done, the others end silently. */
 void tc_h2_streams_drop(struct tc_h2_conn *c);
+
+/* --- server_stream.c --- */
+
 /* Frees the server's spare streams but `keep`. */
 void tc_h2_streams_drop_spare(struct tc_h2_conn *c, unsigned keep);
 
@@ -137,6 +144,7 @@ void tc_h2_keepalive_stop(struct tc_h2_conn *c);
 void tc_h2_keepalive_on_read(struct tc_h2_conn *c);
 /* A stream opened: watches again if nothing was watched. */
 void tc_h2_keepalive_wake(struct tc_h2_conn *c);
+/* The peer sent a PING that is not an answer. May record a violation. */
 void tc_h2_keepalive_on_ping(struct tc_h2_conn *c);
 /* We sent headers or data: the peer may ping. */
 void tc_h2_keepalive_on_sent(struct tc_h2_conn *c);
@@ -145,6 +153,7 @@ void tc_h2_keepalive_await_notice(struct tc_h2_conn *c);
 /* Ends the connection after a while, unless it ends before: only our GOAWAY is left to be sent. */
 void tc_h2_keepalive_await_last(struct tc_h2_conn *c);
 
+/* The contents of our PINGs, which tell their answers apart. */
 extern const uint8_t tc_h2_ping_keepalive[8], tc_h2_ping_bdp[8], tc_h2_ping_drain[8];
 
 #endif

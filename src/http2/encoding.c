@@ -4,7 +4,10 @@
  * compressed bytes doubles up to zlib's bound.
  *
  * A small gzip member may inflate to a thousand times its size. So the room for the content doubles up to
- * COUNTED_BYTES; beyond that the content's size is counted before room is taken. */
+ * COUNTED_BYTES; beyond that the content's size is counted before room is taken.
+ *
+ * zlib's state and the room for bytes are taken so that a lack of memory is an error, not the end of the process
+ * (base/mem.h). Results are the caller's. Nothing is shared between calls, so any thread may call. */
 #include "http2/encoding.h"
 
 #include <limits.h>
@@ -30,7 +33,8 @@ static void zlib_give(void *opaque, void *ptr)
     tc_free(ptr);
 }
 
-/* Gives back the room beyond `len` bytes, and ends the string there. */
+/* Gives back the room beyond `len` bytes, and ends the string there. Takes over `out`. Returns the string, which may
+ * have moved. */
 static struct tc_rstr *gzip_fit(struct tc_blocks *blocks, struct tc_rstr *out, size_t len)
 {
     struct tc_rstr *fitting = tc_rstr_resize(blocks, out, len);
@@ -43,8 +47,8 @@ static struct tc_rstr *gzip_fit(struct tc_blocks *blocks, struct tc_rstr *out, s
 struct tc_h2_packer {
     z_stream z;
     struct tc_slice left; /* not given to zlib yet */
-    struct tc_rstr *out;
-    size_t cap, most; /* of `out`: its room, and the room that suffices for any content of this length */
+    struct tc_rstr *out;  /* compressed so far; NULL: nothing yet, or it was handed over */
+    size_t cap, most;     /* of `out`: its room, and the room that suffices for any content of this length */
 };
 
 struct tc_h2_packer *tc_h2_packer_new(struct tc_slice data)
@@ -140,9 +144,9 @@ static int gunzip_size(struct tc_slice data, size_t max_bytes, size_t *size)
     return len > max_bytes ? TORC_ELIMIT : rc == Z_STREAM_END ? 0 : TORC_EPROTO;
 }
 
-/* Enlarges *out, whose *cap bytes did not suffice: to twice the size, or, if that is above COUNTED_BYTES, to the size
- * of the content. So content beyond the limit takes at most COUNTED_BYTES of memory. Returns what tc_h2_gunzip returns;
- * on failure *out and *cap are unchanged. */
+/* Enlarges *out, whose *cap bytes did not suffice: to twice the size, but at most max_bytes + 1; or, if that is above
+ * COUNTED_BYTES, to the size of the content. So content beyond the limit takes at most COUNTED_BYTES of memory. Returns
+ * what tc_h2_gunzip returns; on failure *out and *cap are unchanged. */
 static int gunzip_enlarge(struct tc_blocks *blocks, struct tc_rstr **out, size_t *cap, struct tc_slice data,
                           size_t max_bytes)
 {

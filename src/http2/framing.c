@@ -1,5 +1,11 @@
-/* The decoder of length-prefixed messages. It holds at most one message, the one under way, and takes bytes up to the
- * message's end. The bytes after it stay with the caller (receive.c), so that demand bounds the decoding. */
+/* The decoder of length-prefixed messages.
+ *
+ *   have < TC_H2_PREFIX_LEN  The prefix comes in; 0: between messages. `msg` is NULL.
+ *   have = TC_H2_PREFIX_LEN  The content comes in: `msg` has `at` of its `len` bytes, and room for `cap`.
+ *
+ * The decoder owns at most one message, the one under way, and takes bytes up to the message's end. The bytes after
+ * that stay with the caller (receive.c), so that demand bounds the decoding. A whole message goes to the caller. After
+ * a failure only tc_h2_decoder_fini makes the decoder usable again. For one thread at a time. */
 #include "http2/framing.h"
 
 #include "base/mem.h"
@@ -35,8 +41,9 @@ static int decoder_no_memory(size_t len, struct tc_status *error)
     return TORC_ELIMIT;
 }
 
-/* Returns d->msg with room for `cap` bytes. For a whole message it moves to a block that is reused later, if blocks of
- * that size are; otherwise its block is resized. Returns NULL, with d->msg unchanged, if there is not enough memory. */
+/* Returns d->msg, which may be NULL, with room for `cap` bytes. Room for the whole message comes from a block that is
+ * reused later, if blocks of that size are reused, and the bytes so far move there; otherwise the block is resized.
+ * Returns NULL, with d->msg unchanged, if there is not enough memory. */
 static struct tc_rstr *decoder_room(const struct tc_h2_decoder *d, size_t cap)
 {
     if (cap < d->len || !tc_rstr_room_is_reused(cap))
@@ -69,7 +76,8 @@ static size_t decoder_next_room(const struct tc_h2_decoder *d, size_t needed)
     return TC_MAX(d->cap * 2, needed);
 }
 
-/* The prefix is complete: checks it before anything is allocated for the message. */
+/* The prefix is complete: checks it before anything is allocated for the message. Returns what tc_h2_decoder_push
+ * returns. */
 static int decoder_begin_message(struct tc_h2_decoder *d, struct tc_status *error)
 {
     const uint8_t *p = d->prefix;
@@ -94,6 +102,8 @@ static int decoder_begin_message(struct tc_h2_decoder *d, struct tc_status *erro
     return decoder_grow(d, TC_MIN(len, (size_t)FIRST_ROOM)) ? 0 : decoder_no_memory(len, error);
 }
 
+/* The message is complete: hands it over in *message, inflated if it came compressed. Returns what tc_h2_decoder_push
+ * returns. */
 static int decoder_end_message(struct tc_h2_decoder *d, struct tc_rstr **message, struct tc_status *error)
 {
     struct tc_rstr *msg = d->msg;

@@ -14,11 +14,13 @@ struct tc_h2_glitch_rate {
     uint64_t at_ms;     /* the time up to which `frames` is reduced */
 };
 
+/* Returns a rate of 0 with one reference. */
 struct tc_h2_glitch_rate *tc_h2_glitch_rate_new(void);
 struct tc_h2_glitch_rate *tc_h2_glitch_rate_ref(struct tc_h2_glitch_rate *rate);
 void tc_h2_glitch_rate_unref(struct tc_h2_glitch_rate *rate); /* NULL is allowed */
 /* Reduces a count above 0 by `limit` for each second that has passed, down to 0, and adds `frames`. Returns false if
- * the count exceeds the allowance of two seconds (2 * limit); the count is cut to that allowance then. */
+ * the count exceeds the allowance of two seconds (2 * limit); the count is cut to that allowance then. `now_ms` is a
+ * time of tc_loop_now_ms. */
 bool tc_h2_glitch_rate_add(struct tc_h2_glitch_rate *rate, int64_t frames, int64_t limit, uint64_t now_ms);
 /* Returns true if the count is above 1,000, and was last reduced less than two seconds ago. The owner keeps such a
  * rate, so that the peer's next connection begins with it. */

@@ -7,8 +7,10 @@
  *   on_hidden  nghttp2 skipped the rest of `hidden` without a callback (frames of closed streams, for the most part).
  *              It counts, except bytes that the peer may still send on streams that we reset (late_bytes).
  *
- * A glitch adds to the peer's rate (glitch_rate.h). Our own frames, and new requests, give credit, since they bring
- * about such frames. Header fields that nobody takes count by the cost of decoding them. */
+ * A glitch adds to the peer's rate (glitch_rate.h). DATA and RST_STREAM that we send, and new requests, give credit,
+ * since they bring about such frames. Header fields that nobody takes count by the cost of decoding them.
+ *
+ * The functions end nothing: they record a violation, the first of which counts. Loop thread only. */
 #include "http2/glitches.h"
 
 #include <string.h>
@@ -76,7 +78,7 @@ static void glitches_on_message_frame(struct tc_h2_glitches *g, const uint8_t *h
         *ended = id;
 }
 
-/* Returns the length of the frame. */
+/* Counts a frame by its head. Returns the length of the frame's content. */
 static uint32_t glitches_on_head(struct tc_h2_glitches *g, const uint8_t *head)
 {
     uint32_t type = head[3], len = be32(head) >> 8;

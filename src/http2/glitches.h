@@ -13,7 +13,7 @@
 
 struct tc_h2_glitches {
     struct tc_loop *loop;
-    struct tc_h2_glitch_rate *rate;   /* of the peer; a reference */
+    struct tc_h2_glitch_rate *rate;   /* of the peer; a reference, which tc_h2_conn_release drops */
     int64_t frames_per_second;        /* how many glitches a peer may cause; twice as many at once */
     int64_t cancels_per_second;       /* how many RPCs a client may cancel; twice as many at once */
     uint32_t max_empty_frames;        /* how many DATA frames without content may come in a row */
@@ -28,7 +28,7 @@ struct tc_h2_glitches {
     uint8_t piece[9];    /* a head that arrives in pieces */
     bool block_shown;    /* nghttp2 shows the header block under way, it does not skip it */
     uint32_t late_bytes; /* bytes that the peer may still send, in all, on streams that we reset */
-    uint32_t dropped;    /* bytes of dropped header fields, not yet counted as frames */
+    uint32_t dropped;    /* the cost of dropped header fields in bytes, not yet counted as frames */
     uint32_t block;      /* frames that the dropped fields of the block under way count as */
     int64_t hidden;      /* tc_h2_frame_cost of the frames that nghttp2 was given and has not shown */
     uint32_t ended[32];  /* numbers of streams that the peer has ended; of those that share a place, the newest */
@@ -63,13 +63,14 @@ static inline void tc_h2_glitches_on_block(struct tc_h2_glitches *g, const nghtt
     g->block = 0;
     g->hidden -= tc_h2_frame_cost(hd->type, hd->length);
 }
-/* A header field is dropped: it is beyond the limit, or its stream is gone or takes no more input. Returns the value
- * for nghttp2's on_header. */
+/* A header field of `bytes` bytes, name and value, is dropped: the field is beyond the limit, or its stream is gone or
+ * takes no more input. Returns the value for nghttp2's on_header. */
 int tc_h2_glitches_on_dropped(struct tc_h2_glitches *g, size_t bytes);
 /* nghttp2 has taken the bytes of tc_h2_glitches_on_bytes, and `hidden` is above 0. `over`: the session reads nothing
  * more. */
 void tc_h2_glitches_on_hidden(struct tc_h2_glitches *g, bool over);
-/* DATA or RST_STREAM was sent, or a request came: the peer may answer with frames that carry nothing. */
+/* DATA or RST_STREAM was sent, or a request came: gives credit for the frames without content that the peer may send
+ * because of it. */
 void tc_h2_glitches_on_carried(struct tc_h2_glitches *g);
 /* Server: a stream was reset that we have not ended, by the client (CVE-2023-44487) or by nghttp2 for a fault of the
  * client's (CVE-2025-8671). Such streams leave the limit of concurrent streams at once, and we may have just begun to

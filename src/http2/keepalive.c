@@ -12,7 +12,10 @@
  *                   stop has its own (server/server.c). On a connection that drains for another reason, the wait for
  *                   the age limit goes on after NOTICE.
  *   the last GOAWAY LAST: no stream is left, or nghttp2 reads no more. The connection ends when the GOAWAY is written,
- *                   or after LAST_MS. */
+ *                   or after LAST_MS.
+ *
+ * The state (keepalive_state.h) is a part of the connection; its two timers stop before the session ends
+ * (tc_h2_keepalive_stop). Loop thread only. */
 #include "http2/connection_internal.h"
 
 enum {

@@ -20,9 +20,9 @@ struct tc_h2_header_block {
 int tc_h2_metadata_add(struct tc_h2_header_block *block, struct tc_buf *scratch, struct tc_slice name,
                        struct tc_slice value);
 /* Stores metadata (NULL: none) as name-value pairs at `nva`, which has room for h->len. Leaves out names that only the
- * library may send. Appends binary values in base64 to `scratch`, which must have room for them
- * (tc_h2_metadata_scratch). The pairs borrow from `h` and `scratch`: neither may change until the pairs are submitted.
- * Returns how many pairs. */
+ * library may send, and names that gRPC never sends ("connection" and "host", for example). Appends binary values
+ * in base64 to `scratch`, which must have room for them (tc_h2_metadata_scratch). The pairs borrow from `h` and
+ * `scratch`: neither may change until the pairs are submitted. Returns how many pairs. */
 size_t tc_h2_metadata_encode(struct tc_buf *scratch, const struct tc_headers *h, nghttp2_nv *nva);
 /* Returns how much room in scratch the binary values of `h` need, at most. `h` may be NULL. */
 size_t tc_h2_metadata_scratch(const struct tc_headers *h);

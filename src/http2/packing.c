@@ -39,8 +39,8 @@ static void packing_reject(struct tc_h2_server_stream *server)
     tc_h2_stream_drop_input(s);
 }
 
-/* Takes over the compressed message, or NULL if the message stays plain: it is too long for tc_h2_packer_new, or zlib
- * failed. */
+/* Takes over the compressed message, or NULL if the message stays plain: it is too long for tc_h2_packer_new, zlib
+ * failed, or there was not enough memory. */
 static void packing_done(struct tc_h2_server_stream *server, struct tc_rstr *compressed)
 {
     struct tc_h2_stream *s = &server->stream;

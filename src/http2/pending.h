@@ -1,5 +1,6 @@
-/* Received bytes of a stream that wait to be decoded: no message was asked for yet, or the stream rests (receive.c).
- * They lie in a block of the loop, so that they count as lent (base/blocks.h). Loop thread only. */
+/* Received bytes of a stream that wait to be decoded: no message was asked for yet, a decoded message waits for its
+ * delivery, or the stream rests (receive.c). They lie in a block of the loop, so that they count as lent
+ * (base/blocks.h). Loop thread only. */
 #ifndef TC_HTTP2_PENDING_H
 #define TC_HTTP2_PENDING_H
 
@@ -7,9 +8,9 @@
 #include "base/slice.h"
 
 struct tc_h2_pending {
-    struct tc_blocks *blocks;
-    char *data;          /* NULL while nothing waits */
-    size_t at, len, cap; /* data[at..len) waits; cap: the block's size */
+    struct tc_blocks *blocks; /* the loop's; borrowed */
+    char *data;               /* NULL while nothing waits */
+    size_t at, len, cap;      /* data[at..len) waits; cap: the block's size */
 };
 
 /* Adds bytes at the end. Returns false, and the bytes that wait stay, when the system does not give the memory. */

@@ -1,13 +1,17 @@
 /* DATA on its way to messages, by demand.
  *
  * Bytes that were not asked for wait undecoded in `pending`, and the stream's window is smaller by their number. Bytes
- * that are asked for are decoded at once, without a copy to `pending`, unless older bytes wait there. stream_consume
- * tells nghttp2 how many bytes were taken; nghttp2 sends WINDOW_UPDATE once half of the window was taken. When the
- * window has no room for the rest of a message that was asked for, stream_open_window enlarges it, up to
- * TC_H2_MAX_WINDOW, for one stream of a connection at a time.
+ * that are asked for are decoded at once, without a copy to `pending`, unless older bytes or a decoded message wait.
+ * stream_consume tells nghttp2 how many bytes were taken; nghttp2 sends WINDOW_UPDATE once half of the window was
+ * taken. When the window has no room for the rest of a message that was asked for, stream_open_window enlarges it, up
+ * to TC_H2_MAX_WINDOW, for one stream of a connection at a time.
  *
  * Inflated bytes count for the loop's ration (io/ration.h): a few compressed bytes must not hold up the loop. Once the
- * ration is used up, the bytes of streams whose encoding is gzip wait in `pending`. */
+ * ration is used up, the bytes of streams whose encoding is gzip wait in `pending`.
+ *
+ * The functions run inside of nghttp2's callbacks (session.c) and of the delivery (streams.c). So they call no owner
+ * and free no stream: a failure drops the input, and sets a client's outcome or sends a server's status. Loop thread
+ * only. */
 #include "http2/client_stream_internal.h"
 #include "http2/server_stream_internal.h"
 
@@ -28,8 +32,8 @@ static void stream_consume(struct tc_h2_stream *s, size_t len)
         tc_h2_conn_flush_later(c);
 }
 
-/* Opens the stream's window for the `rest` of a message that the owner asked for, unless another stream of the
- * connection has a larger window: several streams keep the connection busy anyway, and few bytes under way fit the
+/* Opens the stream's window for the `rest`, in bytes, of a message that the owner asked for, unless another stream of
+ * the connection has a larger window: several streams keep the connection busy anyway, and few bytes under way fit the
  * processor's caches. */
 static void stream_open_window(struct tc_h2_stream *s, size_t rest)
 {
@@ -59,8 +63,8 @@ static void stream_give_up(struct tc_h2_stream *s, struct tc_status status)
         tc_h2_client_stream_give_up(tc_h2_client_stream_of(s), status);
 }
 
-/* A small compressed message can inflate to the maximum size, which costs as much as receiving it. A compressed
- * message that was rejected counts as one of the maximum size. */
+/* Counts a compressed message for the ration: a small one can inflate to the maximum size, which costs as much as
+ * receiving that. A compressed message that was rejected counts as one of the maximum size. */
 static void stream_count_inflated(struct tc_h2_stream *s)
 {
     tc_ration_use(tc_loop_ration(s->c->loop), s->recv.message ? s->recv.message->len : s->recv.decoder.max_bytes);

@@ -27,7 +27,7 @@ static void request_on_pseudo(struct tc_h2_server_stream *s, struct tc_slice nam
     s->has_authority |= !path;
 }
 
-/* Inserts `host` as :authority, behind the other pseudo-headers. */
+/* Inserts `host` as :authority, behind the other pseudo-headers, unless the request has one. */
 static void request_on_host(struct tc_h2_server_stream *s, struct tc_slice value)
 {
     struct tc_headers *h = &s->stream.headers;
@@ -97,7 +97,8 @@ void tc_h2_server_stream_on_header(struct tc_h2_server_stream *s, struct tc_slic
         s->stream.block.over = true;
 }
 
-/* Answers with an HTTP status, a field that belongs to it (NULL: none), and a gRPC status for clients of gRPC. */
+/* Answers with an HTTP status, a field that belongs to it (`name` NULL: none), and a gRPC status for clients of gRPC:
+ * `code` is its number in decimal, `text` its message. nghttp2 copies the texts. */
 static void reject_http(struct tc_h2_server_stream *s, const char *status, const char *name, const char *value,
                         const char *code, const char *text)
 {

@@ -4,7 +4,12 @@
  * header block is complete (server_request.c). It ends with on_end (the trailers left, the stream was reset, or the
  * connection went), or without a callback when the owner cancels it or closes the connection. A request that
  * server_request.c rejects is answered without the owner. Up to MAX_SPARE streams that are over are kept for the next
- * requests, with their arenas, poisoned under the address sanitizer. */
+ * requests, with their arenas, poisoned under the address sanitizer.
+ *
+ * The response: headers once (`responded`), then messages one at a time, then the status (send.end_wanted), which goes
+ * as trailers, or as trailers-only if nothing was sent. write.c has the trailers submitted with the last DATA frame.
+ *
+ * The owner of a stream is the user of its events (server/call.c); the memory is the connection's. Loop thread only. */
 #include "http2/server_stream.h"
 
 #include <stdio.h>
@@ -133,6 +138,8 @@ static size_t response_fields(nghttp2_nv *nva, enum tc_h2_encoding encoding)
     return n;
 }
 
+/* Stores grpc-status, and grpc-message if the status has a text. Returns their number. The fields borrow from `code`
+ * and from the scratch buffer, in which scratch_room has made room. */
 static size_t status_fields(struct tc_h2_conn *c, nghttp2_nv *nva, const struct tc_status *status, char code[16])
 {
     size_t n = 0;

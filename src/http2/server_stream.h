@@ -9,9 +9,10 @@ struct tc_h2_server_events {
     /* The client half-closed, and all its messages were delivered. Comes once, while a read is wanted. */
     void (*on_half_close)(void *arg);
     /* The stream is over. OK: the trailers were written. CANCELLED: the stream was reset before the trailers were
-     * written, or the connection went. Another status: this side ended the stream (a received message was malformed or
-     * too large, or the headers or trailers are larger than the client takes). The last callback; the stream must not
-     * be used after it. Does not come after a cancel, nor after tc_h2_conn_close. `why` is borrowed. */
+     * written, or the connection went. Another status: this side ended the stream (a message that was received is
+     * malformed, too large or not whole, there is no memory for it, or a compressed message, the headers or the
+     * trailers could not be sent). The last callback; the stream must not be used after it. Does not come after a
+     * cancel, nor after tc_h2_conn_close. `why` is borrowed for the call. */
     void (*on_end)(void *arg, const struct tc_status *why);
     /* The message that is being sent is held compressed as well, in `bytes` bytes, until on_written or the end of the
      * stream. May be called from inside nghttp2, while frames are written: must not use the stream. */

@@ -8,13 +8,13 @@
 
 struct tc_h2_server_stream {
     struct tc_h2_stream stream;
-    struct tc_arena own_arena;
+    struct tc_arena own_arena;              /* for the request's headers and the trailers */
     struct tc_h2_server_stream *next_spare; /* a spare stream uses this member and own_arena alone; the rest is
                                                poisoned */
 
     bool on_stream_due; /* the owner is to hear of the request */
     bool rejected;      /* answered by us: the owner never sees the call */
-    bool responded;     /* response headers were submitted, or were larger than the client takes */
+    bool responded;     /* response headers, or trailers-only, were submitted, or were larger than the client takes */
     bool half_close_notified;
     bool aborted; /* the response ends with a status that is not the handler's */
 
@@ -22,7 +22,7 @@ struct tc_h2_server_stream {
     bool is_post, has_authority, has_timeout, bad_timeout, bad_base64, accepts_gzip;
     const char *unknown_encoding; /* in the arena; NULL: the encoding is known, or none was named */
     struct tc_slice path;
-    uint64_t timeout_ns;
+    uint64_t timeout_ns; /* 0: none */
 
     /* packing.c */
     bool packing;                /* the active message is still to be compressed */
@@ -53,7 +53,7 @@ static inline struct tc_h2_server_stream *tc_h2_server_stream_of(struct tc_h2_st
 
 /* --- server_stream.c --- */
 
-/* Makes the stream of a request whose header block begins. Never returns NULL. */
+/* Makes the stream of a request whose header block begins; the connection owns it. Never returns NULL. */
 struct tc_h2_stream *tc_h2_server_stream_new(struct tc_h2_conn *c, int32_t id);
 /* Frees the stream, which was taken off the connection, or keeps it as a spare for a later request. */
 void tc_h2_server_stream_free(struct tc_h2_conn *c, struct tc_h2_server_stream *s);

@@ -11,7 +11,10 @@
  *   DATA           on_data_chunk: given to the stream at once (receive.c).
  *   sending        on_frame_send, on_frame_not_send; message bytes leave through write.c.
  *   the end        on_stream_close: nghttp2 lets go of a stream. Until then the stream counts for
- *                  MAX_CONCURRENT_STREAMS, even if its owner forgot it before (streams.active counts it as well). */
+ *                  MAX_CONCURRENT_STREAMS, even if its owner forgot it before (streams.active counts it as well).
+ *
+ * The session belongs to the connection (c->ng, conn_stop_io). nghttp2 keeps a borrowed pointer to each stream as the
+ * stream's user data; it is NULL once the stream is released. Loop thread only. */
 #include "base/parse.h"
 #include "http2/client_stream_internal.h"
 #include "http2/server_stream_internal.h"
@@ -21,7 +24,7 @@ enum {
     /* CONTINUATION frames of a header block (CVE-2024-28182). nghttp2 1.52 counts a frame again for each piece in which
      * its head arrives, so the limit is more than nghttp2's default of 8. */
     MAX_CONTINUATIONS = 24,
-    HEADER_BLOCK_SLACK = 64,
+    HEADER_BLOCK_SLACK = 64, /* nghttp2's limit for headers is above our own limit by this */
     CONSUME_BYTES = 64 << 10 /* small beside the connection's window of 16 MiB */
 };
 
@@ -238,6 +241,8 @@ static int session_on_stream_close(nghttp2_session *ng, int32_t id, uint32_t cod
     return 0;
 }
 
+/* Our GOAWAY for an error becomes the reason why the connection ends, unless there is a reason: nghttp2 sends such a
+ * GOAWAY by itself when the peer breaks a rule of HTTP/2. */
 static void session_on_goaway_sent(struct tc_h2_conn *c, const nghttp2_goaway *g)
 {
     if (g->error_code == NGHTTP2_NO_ERROR || !tc_status_ok(&c->ending.why))
@@ -329,7 +334,9 @@ static nghttp2_session_callbacks *session_callbacks_new(void)
     return cb;
 }
 
-/* All sessions of a loop share one heap. Over TLS, nghttp2's copies of requests, compression table and frames may hold
+/* Makes c->ng. Returns 0 or an nghttp2 error.
+ *
+ * All sessions of a loop share one heap. Over TLS, nghttp2's copies of requests, compression table and frames may hold
  * tokens: they are wiped. */
 static int session_new(struct tc_h2_conn *c, const nghttp2_session_callbacks *cb)
 {

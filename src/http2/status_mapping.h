@@ -1,5 +1,5 @@
-/* Mapping of HTTP and HTTP/2 errors to gRPC statuses, for responses without grpc-status, and for injected faults. Pure
- * functions, any thread. */
+/* Mapping of HTTP and HTTP/2 errors to gRPC statuses, for responses without grpc-status, and for injected faults. Any
+ * thread. */
 #ifndef TC_HTTP2_STATUS_MAPPING_H
 #define TC_HTTP2_STATUS_MAPPING_H
 
