@@ -26,19 +26,22 @@ enum tc_h2_error { TC_H2_REFUSED_STREAM = 7, TC_H2_CANCEL = 8, TC_H2_ENHANCE_YOU
 struct tc_h2_stream_events {
     /* One whole message, decompressed, after tc_h2_stream_read; the callee owns the reference. */
     void (*on_message)(void *arg, struct tc_rstr *message);
-    /* The message given to send is no longer needed, and the next may be sent: flow control let all of it through, or a
-     * client's stream has ended after its headers were sent. A stream that ends under a message may also have on_done
-     * or on_end without on_written. */
+    /* The message given to send is no longer needed. Either flow control let all of it through, and the next may be
+     * sent; or a client's stream has ended after its headers were sent. A stream that ends under a message may also
+     * have on_done or on_end without on_written. */
     void (*on_written)(void *arg);
 };
 
-/* Sends one message. The bytes are borrowed until on_written, on_done, on_end or a cancel has returned, or a
- * tc_h2_conn_close that ends the stream. `compress`: with the stream's encoding (a message may stay uncompressed).
- * `end`: half-closes after the message; false on a server, which sends with tc_h2_server_stream_send. Returns
- * TORC_ESTATE before on_written of the message before, after a half-close, and when the stream is over; TORC_ELIMIT,
- * with nothing sent, if the message is larger than max_send_message_bytes or TC_H2_MESSAGE_MAX. */
+/* Sends one message. The bytes are borrowed until on_written, on_done or on_end is called, or until a cancel, or a
+ * tc_h2_conn_close that ends the stream, has returned. `compress`: with the stream's encoding (a message may stay
+ * uncompressed). `end`: half-closes after the message; false on a server, which sends with tc_h2_server_stream_send.
+ * Returns 0, or with nothing sent and nothing borrowed:
+ *
+ *   TORC_ESTATE   the previous message has not had its on_written, the stream was half-closed (a server: its status was
+ *                 sent), the outcome is known, or the stream is over
+ *   TORC_ELIMIT   the message, after compression, is larger than max_send_message_bytes or TC_H2_MESSAGE_MAX */
 int tc_h2_stream_send(struct tc_h2_stream *s, struct tc_slice message, bool compress, bool end);
-/* Returns the size, after compression, of the message that tc_h2_stream_send rejected last. */
+/* Returns the size, after compression, of the message that tc_h2_stream_send last rejected with TORC_ELIMIT. */
 size_t tc_h2_stream_rejected_bytes(const struct tc_h2_stream *s);
 /* Asks for one more message. Requests add up. Does nothing to a client's stream that is over. */
 void tc_h2_stream_read(struct tc_h2_stream *s);

@@ -12,35 +12,37 @@
 /* Messages that arrive (receive.c). */
 struct tc_h2_receiver {
     struct tc_h2_decoder decoder;
-    struct tc_h2_pending pending; /* received bytes that are not decoded yet: not asked for, or the stream rests */
-    struct tc_rstr *message;      /* the next to deliver */
-    unsigned wanted;              /* messages asked for */
+    struct tc_h2_pending pending; /* received bytes that are not decoded yet: they were not asked for, `message` comes
+                                     before them, or the stream rests */
+    struct tc_rstr *message;      /* decoded, the next to deliver; NULL: none */
+    unsigned wanted;              /* messages asked for and not delivered yet */
     uint32_t unconsumed;          /* bytes taken and not reported to nghttp2 yet */
-    size_t kept, held; /* server: bytes that the owner keeps until the request is whole; the sum with all bytes above */
-    bool ended;        /* END_STREAM was received */
-    bool discard;      /* later frames are ignored; messages received before may wait for delivery */
+    size_t kept, held;            /* server: the bytes of tc_h2_stream_keep; what tc_h2_stream_held returns */
+    bool ended;                   /* END_STREAM was received */
+    bool discard; /* later DATA and header fields are dropped; messages received before may wait for delivery */
 };
 
-/* The message that is being sent, and the end behind it (stream.c; write.c moves `at`). */
+/* The message that is being sent, and the end behind it (stream.c; write.c moves `at`, packing.c compresses). */
 struct tc_h2_sender {
-    struct tc_slice message;
+    struct tc_slice message;    /* as it is sent: the owner's bytes, or those of `compressed` */
     struct tc_rstr *compressed; /* NULL: the message is the owner's; kept until on_written, or the end */
+    /* The limit of a message, and the size of the message that was rejected last, both after compression. */
     size_t max_bytes, rejected_bytes;
-    size_t at; /* of prefix and message together */
+    size_t at; /* how many bytes were gathered for writing, of prefix and message together */
     uint8_t prefix[TC_H2_PREFIX_LEN];
-    bool active;
-    bool on_written_due;       /* the writer is to hear of its message */
+    bool active;               /* not all of the message was gathered yet */
+    bool on_written_due;       /* on_written is to be called */
     bool end_wanted, end_sent; /* half-close, or the server's trailers */
-    bool deferred;             /* nghttp2 asks for data again after tc_h2_stream_resume */
+    bool deferred;             /* nghttp2 asks for data again only after tc_h2_stream_resume */
     bool headers_sent;         /* our first HEADERS left nghttp2 */
     bool reset_sent;           /* our RST_STREAM left nghttp2, whether nghttp2 or we decided on it */
     enum tc_h2_encoding encoding;
 };
 
 struct tc_h2_stream {
-    struct tc_h2_conn *c;       /* NULL: the stream is over, or the owner closed the connection under it */
-    struct tc_link link, ready; /* in streams.all; in one of streams.ready, delivered and resting */
-    const struct tc_h2_stream_events *events;
+    struct tc_h2_conn *c;       /* NULL: the stream is over for its owner: on_done, a cancel, or tc_h2_conn_close */
+    struct tc_link link, ready; /* in streams.all; in at most one of streams.ready, delivered and resting */
+    const struct tc_h2_stream_events *events; /* a server's: NULL until tc_h2_server_stream_set_events */
     void *arg;
     struct tc_arena *arena; /* the client call's, or the server stream's own */
     int32_t id;             /* -1: nghttp2 does not hold the stream */
@@ -63,11 +65,14 @@ static inline bool tc_h2_stream_live(const struct tc_h2_stream *s)
 
 /* --- stream.c --- */
 
+/* Sets up a zeroed stream and puts it in streams.all. Borrows the arena until the stream is over. The caller sets the
+ * members that the two halves fill in differently: id, events, arg, server. */
 void tc_h2_stream_init(struct tc_h2_stream *s, struct tc_h2_conn *c, struct tc_arena *arena);
 /* Has the stream's due events delivered from the loop. A stream that rests goes on resting. */
 void tc_h2_stream_ready(struct tc_h2_stream *s);
 /* Has nghttp2 ask the data source again: there is a message, or the end, to send. */
 void tc_h2_stream_resume(struct tc_h2_stream *s);
+/* Submits RST_STREAM. The stream must be live. */
 void tc_h2_stream_submit_reset(struct tc_h2_stream *s, uint32_t h2_error);
 /* Submits RST_STREAM if the stream is live. */
 static inline void tc_h2_stream_reset(struct tc_h2_stream *s, uint32_t h2_error)
@@ -75,9 +80,10 @@ static inline void tc_h2_stream_reset(struct tc_h2_stream *s, uint32_t h2_error)
     if (tc_h2_stream_live(s))
         tc_h2_stream_submit_reset(s, h2_error);
 }
-/* Ignores later frames, and drops messages that were received and not delivered. */
+/* Drops messages that were received and not delivered, and later DATA and header fields. */
 void tc_h2_stream_drop_input(struct tc_h2_stream *s);
-/* Takes over `status` as the outcome, and has it delivered. Returns false if an outcome was set before. */
+/* Takes over `status` as the outcome, and has it delivered. Returns false, and drops `status`, if an outcome was set
+ * before. */
 static inline bool tc_h2_stream_set_outcome(struct tc_h2_stream *s, struct tc_status status)
 {
     if (s->finished) {
@@ -99,12 +105,15 @@ static inline bool tc_h2_stream_must_rest(const struct tc_h2_stream *s)
 {
     return s->recv.decoder.encoding == TC_H2_GZIP && tc_ration_used_up(tc_loop_ration(s->c->loop));
 }
-/* Takes content of DATA frames: decodes as much as is asked for, and keeps the rest in recv.pending. */
+/* Takes content of a DATA frame. If a message is asked for, none waits for delivery and the stream need not rest,
+ * decodes up to one message. Keeps the rest in recv.pending. Content of a response that is not gRPC goes to
+ * tc_h2_response_on_body. */
 void tc_h2_stream_on_data(struct tc_h2_stream *s, const uint8_t *data, size_t len);
-/* Decodes waiting bytes, as far as messages are asked for. */
+/* Decodes waiting bytes up to one message, if a message is asked for, none waits for delivery and the stream need not
+ * rest. */
 void tc_h2_stream_decode_pending(struct tc_h2_stream *s);
-/* Ignores later frames. Keeps the whole messages that were received and not delivered, and drops the beginning of a
- * message whose end will not come. */
+/* Drops later DATA and header fields, and the beginning of a message whose end will not come. Keeps the whole messages
+ * that were received and not delivered. */
 void tc_h2_stream_end_input(struct tc_h2_stream *s);
 /* Returns true if a message waits for delivery, or bytes wait to be decoded. */
 static inline bool tc_h2_stream_input_left(const struct tc_h2_stream *s)
@@ -114,8 +123,11 @@ static inline bool tc_h2_stream_input_left(const struct tc_h2_stream *s)
 
 /* --- write.c --- */
 
+/* The data source of a stream, for nghttp2: returns how many bytes the next DATA frame carries, and sets flags for the
+ * end behind them. Leaves `buf` alone: tc_h2_on_send_data gathers the bytes. */
 ssize_t tc_h2_on_data_source_read(nghttp2_session *ng, int32_t id, uint8_t *buf, size_t length, uint32_t *flags,
                                   nghttp2_data_source *source, void *user_data);
+/* nghttp2's send_data callback: gathers one DATA frame. Returns NGHTTP2_ERR_PAUSE once the gather is full. */
 int tc_h2_on_send_data(nghttp2_session *ng, nghttp2_frame *frame, const uint8_t *head, size_t length,
                        nghttp2_data_source *source, void *user_data);
 
@@ -141,7 +153,7 @@ static inline bool tc_h2_stream_deliver_written(const struct tc_h2_conn *c, stru
     if (!s->send.on_written_due)
         return true;
     s->send.on_written_due = false;
-    tc_rstr_clear(&s->send.compressed); /* no write has it: write.c copies what the socket did not take */
+    tc_rstr_clear(&s->send.compressed); /* no write borrows it: write.c copies what the socket did not take */
     if (s->events->on_written)
         s->events->on_written(s->arg);
     return !tc_h2_stream_went(c, s);

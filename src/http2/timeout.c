@@ -7,7 +7,8 @@
 
 enum { TIMEOUT_MAX = 99999999 }; /* 8 digits */
 
-/* Runs for each call that has a timeout: it costs less than printf. */
+/* Writes the number, the unit and a NUL. Returns the length without the NUL. Runs for each call that has a timeout: it
+ * costs less than printf. */
 static size_t put_timeout(char out[16], unsigned n, char unit)
 {
     char digits[10];

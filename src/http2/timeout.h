@@ -4,8 +4,8 @@
 
 #include "base/slice.h"
 
-/* Writes the value in the finest unit that holds it in 8 digits, rounded up, and a NUL; 99999999H at most. Returns its
- * length without the NUL. */
+/* Writes the value in the finest unit that holds it in 8 digits, rounded up, and a NUL. Returns its length without the
+ * NUL. */
 size_t tc_h2_timeout_encode(char out[16], uint64_t timeout_ns);
 /* Returns 0, or TORC_EPARSE if the value is malformed. A value beyond 64 bits of nanoseconds becomes UINT64_MAX. */
 int tc_h2_timeout_decode(struct tc_slice s, uint64_t *timeout_ns);

@@ -1,28 +1,35 @@
 /* Frames on their way to the socket: the frames of a turn are gathered, and go out by one write unless they are many.
  *
- * A flush asks nghttp2 for frames until nghttp2 has no more or the gather is full, writes them, and repeats that up to
- * FLUSH_BYTES. Frames without message bytes, heads of DATA frames and short pieces of messages are copied to the
- * gather's stage. A piece of more than COPY_BYTES is sent from where it lies, without a copy. Bytes that the socket
- * does not take are copied to `unsent`, since the owner of a message may free it once on_written was called. nghttp2 is
- * not asked for further frames until `unsent` is empty. */
+ * A flush asks nghttp2 for frames until nghttp2 has no more or the gather is full, writes them, and repeats that until
+ * FLUSH_BYTES or more were gathered. Frames without message bytes, heads of DATA frames and short pieces of messages
+ * are copied to the gather's stage. A piece of more than COPY_BYTES is sent from where it lies, without a copy. Bytes
+ * that the socket does not take are copied to `unsent`, since the owner of a message may free it once on_written was
+ * called. nghttp2 is not asked for further frames until `unsent` is empty. `blocked` is set from the flush that the
+ * socket stopped until the socket is writable (read.c): no flush is queued meanwhile.
+ *
+ * A flush fails the connection if the byte stream or the session fails, if nghttp2 has nothing left to read and to
+ * write, or if a drain is complete. Loop thread only. */
 #include "http2/server_stream_internal.h"
 
 enum {
     FRAME_BYTES = (16 << 10) + 64, /* nghttp2 gives one frame at a time, of at most this length */
     STAGE_BYTES = 2 * FRAME_BYTES,
     GATHER_IOV = 128,
-    FLUSH_BYTES = 1 << 20, /* of one flush; the rest goes out after others had their turn */
+    FLUSH_BYTES = 1 << 20, /* a flush that has gathered so many ends; the rest goes out after others had their turn */
     COPY_BYTES = 1024
 };
 
+/* The frames of one write, on the stack of conn_flush_once. */
 struct tc_h2_gather {
-    struct iovec iov[GATHER_IOV];
-    int n;
+    struct iovec iov[GATHER_IOV]; /* pieces of the stage and borrowed pieces of messages, in their order */
+    int n;                        /* how many vectors are in use */
+    /* Bytes: of all vectors, of the stage; and the `total` from which on no frame is added. */
     size_t total, stage_len, limit;
-    bool full;
+    bool full; /* nghttp2 may have frames left */
     uint8_t stage[STAGE_BYTES];
 };
 
+/* Copies bytes to the stage, which has room for a frame until the gather is full. */
 static inline void gather_stage(struct tc_h2_gather *g, const void *data, size_t len)
 {
     uint8_t *at = g->stage + g->stage_len;
@@ -36,6 +43,7 @@ static inline void gather_stage(struct tc_h2_gather *g, const void *data, size_t
         g->iov[g->n++] = (struct iovec){at, len};
 }
 
+/* Adds a piece of a message: a copy of a short piece; a longer one is borrowed until the gather was written. */
 static void gather_borrow(struct tc_h2_gather *g, const void *data, size_t len)
 {
     if (len <= COPY_BYTES) {

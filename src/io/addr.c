@@ -5,7 +5,7 @@
  * (RFC 4007). IPv4 is formatted by hand, since a ring formats the address of each endpoint.
  *
  * Equality counts the proxy hop, since connections through different proxies must not be shared; the hash and the text
- * leave it out. */
+ * leave it out. An address owns a reference to its hop and one to its Unix path; both are immutable. Any thread. */
 #include "io/addr.h"
 
 #include <arpa/inet.h>

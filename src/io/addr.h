@@ -1,7 +1,7 @@
 /* A socket address: IPv4, IPv6, Unix or vsock, by value. Its text is canonical and part of the ring hash's contract:
  * "1.2.3.4:80", "[::1]:80" (RFC 5952, as inet_ntop prints; v4-mapped addresses stay IPv6), "unix:/path",
  * "unix-abstract:name", "vsock:2:1024". "fd:3" stands for a descriptor that is connected already (io/dialer.h). Any
- * thread. To parse or format an IPv6 zone, its interface is looked up in the system. */
+ * thread. To format an IPv6 zone, or to parse a zone that is not a number, its interface is looked up in the system. */
 #ifndef TC_IO_ADDR_H
 #define TC_IO_ADDR_H
 
@@ -30,7 +30,7 @@ struct tc_addr_fd {
 struct tc_addr {
     socklen_t len; /* of the sockaddr; 0: there is no address */
     union {
-        struct sockaddr any;
+        struct sockaddr any; /* of a Unix address its family alone is set */
         struct sockaddr_in in;
         struct sockaddr_in6 in6;
 #ifdef __linux__
@@ -69,7 +69,7 @@ void tc_addr_fini(struct tc_addr *a);
 bool tc_addr_eq(const struct tc_addr *a, const struct tc_addr *b);
 /* Returns a hash for hash tables alone (tc_table_hash). */
 uint64_t tc_addr_hash(const struct tc_addr *a);
-/* Appends the canonical text, or "unknown" if there is no address. */
+/* Appends the canonical text, or "unknown" if there is no address. A Unix address that is not bound is "unix:". */
 void tc_addr_format(const struct tc_addr *a, struct tc_buf *out);
 char *tc_addr_text(const struct tc_addr *a); /* freed with tc_free */
 static inline int tc_addr_family(const struct tc_addr *a)
@@ -85,11 +85,13 @@ struct tc_proxy_hop {
     struct tc_rstr *authorization; /* value of Proxy-Authorization; NULL: none */
 };
 
-/* Takes references of its own. Each argument may be NULL; `proxy` NULL: the address is the proxy's own. */
+/* Returns a hop with one reference. Takes references of its own. Each argument may be NULL; `proxy` NULL: the address
+ * is the proxy's own. */
 struct tc_proxy_hop *tc_proxy_hop_new(const struct tc_addr *proxy, struct tc_rstr *target,
                                       struct tc_rstr *authorization);
 struct tc_proxy_hop *tc_proxy_hop_ref(struct tc_proxy_hop *h); /* NULL stays NULL */
-void tc_proxy_hop_unref(struct tc_proxy_hop *h);
+void tc_proxy_hop_unref(struct tc_proxy_hop *h);               /* NULL is ignored */
+/* Either may be NULL: no hop. */
 bool tc_proxy_hop_eq(const struct tc_proxy_hop *a, const struct tc_proxy_hop *b);
 /* Returns where to open a connection for this address: its proxy, or the address itself; borrowed. */
 const struct tc_addr *tc_addr_to_dial(const struct tc_addr *a);
@@ -98,7 +100,7 @@ const struct tc_addr *tc_addr_to_dial(const struct tc_addr *a);
  * itself. */
 struct tc_slice tc_addr_host_of(struct tc_slice authority);
 /* Splits "host[:port]" into the host (tc_addr_host_of) and the rest behind the host and its closing bracket. Returns
- * false if the host is empty or lacks the closing bracket. */
+ * false if the host is empty or lacks the closing bracket. Both results are borrowed from `text`. */
 bool tc_addr_split(struct tc_slice text, struct tc_slice *host, struct tc_slice *rest);
 
 #endif

@@ -5,11 +5,12 @@
 
 #include "base/random.h"
 
+/* The numbers are those of tc_backoff_default. */
 struct tc_backoff_opts {
     uint64_t initial_ms; /* 1000 */
-    uint64_t max_ms;     /* 120000 */
+    uint64_t max_ms;     /* before jitter; 120000 */
     double multiplier;   /* 1.6 */
-    double jitter;       /* 0.2 */
+    double jitter;       /* the share of a delay by which it becomes longer or shorter, at most; 0.2 */
 };
 
 extern const struct tc_backoff_opts tc_backoff_default;
@@ -21,8 +22,8 @@ struct tc_backoff {
 
 /* `opts` is copied; NULL: tc_backoff_default. */
 void tc_backoff_init(struct tc_backoff *b, const struct tc_backoff_opts *opts);
-/* Returns the next delay, in [d(1-jitter), d(1+jitter)] for d = initial x multiplier^n, capped at max before jitter.
- * n: how many delays were returned since init or reset. */
+/* Returns the next delay in ms, rounded to the nearest: from [d(1-jitter), d(1+jitter)] for d = initial x multiplier^n,
+ * capped at max before jitter. n: how many delays were returned since init or reset. */
 uint64_t tc_backoff_next_ms(struct tc_backoff *b, struct tc_rng *rng);
 /* Makes the next delay the initial one. */
 void tc_backoff_reset(struct tc_backoff *b);

@@ -1,5 +1,5 @@
 /* A connected, non-blocking stream of bytes in both directions: a socket, TLS over another byte stream, or a test's
- * pipe. The owner pulls: it reads and writes when an event says that it can.
+ * pipe. The owner pulls: it reads after an event, and writes when it likes, until TORC_EAGAIN.
  *
  * on_event comes from the loop, never from inside a call on the byte stream. After READABLE the owner reads until
  * TORC_EAGAIN (or stops wanting to read with set_reading(false)): the event need not come again for bytes that are
@@ -39,7 +39,7 @@ struct tc_bytestream_ops {
 
 struct tc_bytestream {
     const struct tc_bytestream_ops *ops;
-    void (*on_event)(void *arg, unsigned events);
+    void (*on_event)(void *arg, unsigned events); /* the owner's: TC_BS_* in `events`; NULL: nobody is called */
     void *arg;
     struct tc_status error;           /* set with an error other than TORC_EAGAIN; owned by the byte stream */
     struct tc_addr peer, local;       /* owned by the byte stream; len 0: not known */
@@ -50,6 +50,7 @@ struct tc_bytestream {
     bool cut;                         /* read returned 0 without the close_notify that ends a TLS stream */
 };
 
+/* Sets the function that hears the events; NULL: none. */
 static inline void tc_bytestream_set_handler(struct tc_bytestream *bs, void (*on_event)(void *arg, unsigned events),
                                              void *arg)
 {

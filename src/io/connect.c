@@ -20,8 +20,8 @@ struct tc_connect {
     struct tc_task done; /* delivers an outcome that was known at once */
     uint64_t timeout_ms, user_timeout_ms;
     bool proxy;
-    int fd; /* -1: none */
-    int err;
+    int fd;  /* -1: none */
+    int err; /* the outcome: an errno, or 0 */
     tc_connect_fn fn;
     void *arg;
 };

@@ -6,7 +6,9 @@
  *
  * `open` counts the dials whose loop's side is not over. When the channel has ended and none is open, no callback can
  * follow, and a task calls release. A descriptor that was handed over needs no answer: a task delivers it, once, and
- * every later start fails. */
+ * every later start fails.
+ *
+ * The loop's thread alone uses a dialer and its dials, except where dialer.h says otherwise. */
 #include "io/dialer.h"
 
 #include <errno.h>
@@ -24,7 +26,7 @@ struct tc_dialer {
     struct torc_dialer of; /* dial NULL: a descriptor was handed over */
     int given, fd;         /* given: the descriptor that was handed over; fd: the same number while the dialer owns it,
                               from tc_dialer_accept until it is delivered; -1: none */
-    bool accepted, ended, released;
+    bool accepted, ended, released; /* tc_dialer_accept, tc_dialer_end was called; the task `release` was queued */
     size_t open;
     struct tc_loop *loop; /* of `release`, once the channel has ended */
     struct tc_task release;
@@ -182,7 +184,7 @@ static struct torc_dial *dial_of(struct tc_question *q)
     return TC_CONTAINER_OF(q, struct torc_dial, question);
 }
 
-/* Called when the loop's side of a dial is over. */
+/* Called when the loop's side of a dial is over: drops the dial's reference to the dialer. */
 static void dialer_closed_one(struct tc_dialer *d)
 {
     d->open--;
@@ -208,7 +210,7 @@ static void dial_withdraw(struct tc_question *q, bool answered)
     dialer_closed_one(d);
 }
 
-/* Hands the outcome to the connection. */
+/* Ends the loop's side, and calls fn with a byte stream or an error. */
 static void dial_tell(struct torc_dial *dial)
 {
     struct tc_bytestream *bs = dial->fd >= 0 ? dial_make_stream(dial) : NULL;
@@ -267,7 +269,7 @@ struct torc_dial *tc_dialer_start(struct tc_dialer *d, struct tc_loop *loop, con
     dial->fd = -1;
     d->open++;
     tc_task_init(&dial->task, on_handed_over);
-    if (d->ended || !d->of.dial) { /* an ended channel has no descriptor to hand over */
+    if (d->ended || !d->of.dial) { /* `dial` is not called after the channel's end */
         tc_loop_defer(loop, &dial->task);
         return dial;
     }

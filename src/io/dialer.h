@@ -1,4 +1,4 @@
-/* Connections that are not opened by connect(2): by the application's dialer, or handed over as a descriptor.
+/* Connections that Torc does not open: the application's dialer opens them, or the application hands over a descriptor.
  *
  * A dialer belongs to one channel. Loop thread only, unless a function says otherwise. */
 #ifndef TC_IO_DIALER_H
@@ -10,12 +10,12 @@
 
 struct tc_dialer;
 
-/* Makes a dialer from a copy of a struct that was checked and has `dial`. Any thread. */
+/* Makes a dialer from a copy of a struct that was checked and has `dial`. Returns it with one reference. Any thread. */
 struct tc_dialer *tc_dialer_new(const struct torc_dialer *of);
-/* Makes a dialer that hands out this connected descriptor once. Any thread. */
+/* Makes a dialer that hands out this connected descriptor once. Returns it with one reference. Any thread. */
 struct tc_dialer *tc_dialer_of_fd(int fd);
-/* Called once the channel exists, on the thread that makes it: takes over the descriptor, and the duty to call the
- * application's release. Before, both stay the application's. */
+/* Called once the channel exists, on the thread that makes it: takes over the descriptor, and owes the application the
+ * call of release from then on. A dialer that was not accepted closes no descriptor and calls no release. */
 void tc_dialer_accept(struct tc_dialer *d);
 struct tc_dialer *tc_dialer_ref(struct tc_dialer *d); /* NULL stays NULL. Any thread. */
 /* The last reference closes the descriptor and calls the application's release, if the dialer was accepted and never
@@ -37,7 +37,8 @@ const char *tc_dialer_fd_fault(int fd, char scratch[128]);
 struct torc_dial;
 
 /* Starts to open a connection. fn is called once from the loop, never from inside this call. Never returns NULL. `addr`
- * is borrowed for the call. */
+ * is borrowed for the call. user_timeout_ms is that of struct tc_connect_opts. `arg` must not be NULL: it is the waiter
+ * of a question (tc_question_init). */
 struct torc_dial *tc_dialer_start(struct tc_dialer *d, struct tc_loop *loop, const struct tc_addr *addr,
                                   uint64_t user_timeout_ms, tc_connect_fn fn, void *arg);
 /* Gives up; fn is not called afterwards. Must not be called once fn has been called, nor from inside it. */

@@ -9,7 +9,7 @@
  *   done      The outcome is in `addrs` or `error`, and the task reports it: never from inside of c-ares, and never
  *             from inside of tc_dns_resolve, even for literals.
  *
- * Each query makes a channel of its own, and so reads resolv.conf and /etc/hosts as they are. */
+ * Each query makes a channel of its own, and so reads resolv.conf and /etc/hosts as they are. Loop thread only. */
 #include "io/dns.h"
 
 #include <ares.h>
@@ -41,7 +41,7 @@ struct tc_dns {
     struct tc_timer timeout; /* of the whole query */
     struct tc_task done;     /* tells the outcome */
 
-    bool running;
+    bool running;   /* from tc_dns_resolve until the outcome is reported */
     bool abandoned; /* c-ares is being cancelled: its answer is dropped */
     char *host;
     uint16_t port;
@@ -150,7 +150,7 @@ static void dns_on_socket_state(void *arg, ares_socket_t fd, int readable, int w
         s->fd = fd;
         s->watch = tc_watch_new(dns->loop, fd, dns_on_socket, s);
         if (!s->watch) {
-            tc_free(s); /* the socket is not watched: the query runs into its time limit */
+            tc_free(s); /* the socket is not watched: the query goes on, or ends, at a time limit */
             return;
         }
         *tc_vec_push(&dns->sockets) = s;

@@ -1,5 +1,6 @@
-/* Every second each path gets a stamp: a hash of what stat says of the file, or the sum of such hashes for the files in
- * a folder. A path has changed if its stamp differs from the last one. Loop thread only. */
+/* Every second each path gets a stamp: a hash of the file's device, inode, size and time of modification; for a folder
+ * the sum of such hashes, each with the file's name, over the files in the folder. A path has changed if its stamp
+ * differs from the last one. Loop thread only. */
 #include "io/file_poll.h"
 
 #include <dirent.h>

@@ -2,7 +2,8 @@
  * yet, is seen too. The first change starts the timer `settle`; changes while it runs do not restart it. When the
  * kernel's queue of events overflows, everything counts as changed.
  *
- * If inotify_init1 fails with ENOSYS or EMFILE, `poll` looks at the files instead. */
+ * If inotify_init1 fails with ENOSYS or EMFILE, `poll` looks at the files instead. Either `watch` on `fd` or `poll` is
+ * at work; tc_file_watch_free ends both. Loop thread only. */
 #include "io/file_watch.h"
 
 #include <errno.h>
@@ -82,8 +83,8 @@ static void watch_on_readable(void *arg, unsigned events TC_UNUSED, bool error T
 }
 
 /* Watches a folder as a whole, and a file by its name in its folder. For a file that is a link anything in the folder
- * counts: in a Kubernetes volume another link changes, "..data", through which the link of the file leads. Returns -1
- * with errno set on failure. */
+ * counts: in a Kubernetes volume another link changes, "..data", through which the link of the file leads. Returns a
+ * watch descriptor of inotify, or -1 with errno set on failure. */
 static int watch_add_path(struct tc_file_watch *w, const char *path)
 {
     struct stat st;

@@ -1,9 +1,13 @@
 /* Watches files and folders for change. A file that is replaced by a rename, or does not exist yet, is seen too.
  *
- * Uses inotify; if there is no inotify, or no instance of it left, looks once a second (io/file_poll.h). Under inotify
- * a write counts when the file is closed. A file that is a symbolic link when the watch is made changes with anything
- * in the folder of the link, as in a Kubernetes volume; a change of its target in another folder is not seen. A link to
- * a folder stands for the folder to which it leads when the watch is made. Loop thread only. */
+ * Uses inotify; if there is no inotify, or no instance of it left, looks once a second (io/file_poll.h).
+ *
+ * Under inotify a write counts when the file is closed. A file that is a symbolic link when the watch is made changes
+ * with anything in the folder of the link, as in a Kubernetes volume; a change of its target in another folder is not
+ * seen. A link to a folder stands for the folder to which it leads when the watch is made. A folder that takes the
+ * place of a watched one is not seen.
+ *
+ * The look once a second follows each link, to a file or to a folder, as the link leads then. Loop thread only. */
 #ifndef TC_IO_FILE_WATCH_H
 #define TC_IO_FILE_WATCH_H
 

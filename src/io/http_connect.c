@@ -6,8 +6,8 @@
  *   end     2xx hands the byte stream on; every other outcome closes it and fails with a text that names proxy, target
  *           and reason
  *
- * connect_succeed and connect_fail free the request. After connect_read it may be gone; connect_write returns false if
- * it is. */
+ * The request owns the byte stream until it hands the byte stream on. connect_succeed and connect_fail free the
+ * request. After connect_read it may be gone; connect_write returns false if it is. Loop thread only. */
 #include "io/http_connect.h"
 #include "base/buf.h"
 #include "base/headers.h"
@@ -15,14 +15,14 @@
 
 #define END "\r\n\r\n"
 #define END_LEN 4
-#define MAX_REASON 64
+#define MAX_REASON 64 /* bytes of a reason phrase in an error's text; a longer phrase is left out */
 
 struct tc_http_connect {
     struct tc_bytestream *bs;
     struct tc_rstr *target;
-    struct tc_buf out; /* the rest of the request, not yet written */
-    struct tc_buf in;  /* the head of the answer, as far as it has come */
-    struct tc_task begin;
+    struct tc_buf out;    /* the rest of the request, not yet written */
+    struct tc_buf in;     /* the head of the answer, as far as it has come */
+    struct tc_task begin; /* writes the request, from the loop */
     tc_http_connect_fn fn;
     void *arg;
 };

@@ -11,13 +11,13 @@
 struct tc_http_connect; /* a running request; freed before fn is called, or by cancel */
 
 /* Called once, from the loop, never from inside of start. On success `bs` is the tunnel: the callee owns it, and the
- * next byte that it reads comes from the target. On failure `bs` is NULL, and `error` (valid during the call) is
- * UNAVAILABLE with a text that names proxy, target and reason. */
+ * next byte that it reads comes from the target; `error` is NULL. On failure `bs` is NULL, and `error` (valid during
+ * the call) is UNAVAILABLE with a text that names proxy, target and reason. */
 typedef void (*tc_http_connect_fn)(void *arg, struct tc_bytestream *bs, const struct tc_status *error);
 
 /* Asks the proxy at the other end of `bs` for a tunnel to `target`. Takes ownership of `bs`. `authorization` is the
  * value of Proxy-Authorization; empty: the request has none. There is no time limit: the caller runs a timer, and
- * cancels. Strings are copied. */
+ * cancels. Strings are copied. Never returns NULL. */
 struct tc_http_connect *tc_http_connect_start(struct tc_loop *loop, struct tc_bytestream *bs, struct tc_slice target,
                                               struct tc_slice authorization, tc_http_connect_fn fn, void *arg);
 /* Closes the byte stream and frees the request; fn is not called. Must not be called after fn. */

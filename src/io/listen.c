@@ -1,12 +1,13 @@
 /* Listening sockets.
  *
  * At most MAX_ACCEPTS_PER_EVENT connections are accepted for one event, so that a burst does not hold up the loop. When
- * descriptors or memory run out, accepting pauses for PAUSE_MS: the connection stays in the kernel's backlog.
+ * accept fails, for lack of descriptors or memory say, accepting pauses for PAUSE_MS: connections wait in the kernel's
+ * backlog meanwhile. A connection that was accepted and cannot be watched is closed, and accepting pauses too.
  *
  * A socket that was bound to a Unix path remembers the device and inode of the file there. Closing removes the path
  * only if both are still the same, and so leaves alone the socket of another server. Binding takes over the path of a
  * socket on which no process listens. A forked child removes nothing, nor does a process that is exiting
- * (tc_loop_forked). */
+ * (tc_loop_forked). Loop thread only. */
 #include "io/listen.h"
 
 #include <errno.h>
@@ -74,7 +75,7 @@ static bool listen_accept_one(struct tc_listen_socket *l)
     case EINTR:
     case ECONNABORTED:
     case EPROTO:
-        return true; /* the connection is gone, others may wait */
+        return true; /* a signal came, or the connection is gone: others may wait */
     default: {
         char scratch[128];
         TC_LOG(TC_LOG_IO, TORC_LOG_WARN, "accept failed, pausing for %d ms: %s", PAUSE_MS, tc_strerror(errno, scratch));
@@ -146,6 +147,7 @@ static void listen_remove_path(const struct tc_listen_socket *l)
         unlink(path);
 }
 
+/* Stores the address as bound. Returns 0 or an errno. */
 static int listen_read_addr(struct tc_listen_socket *l)
 {
     union {
@@ -158,6 +160,7 @@ static int listen_read_addr(struct tc_listen_socket *l)
     return tc_addr_from_sockaddr(&l->addr, &bound.any, len) == 0 ? 0 : EAFNOSUPPORT;
 }
 
+/* Opens a socket, binds it and listens. Returns 0 or an errno; after a failure l->fd may be open and owns_path set. */
 static int listen_bind(struct tc_listen_socket *l, const struct tc_addr *addr)
 {
     struct sockaddr_un un;
@@ -226,6 +229,7 @@ static int listen_start(struct tc_listen_socket *l, int err)
     return 0;
 }
 
+/* Stores why listening failed in *error, and frees *l with its descriptor and path. Returns NULL. */
 static struct tc_listen_socket *listen_fail(struct tc_listen_socket *l, int err, const char *where,
                                             struct tc_status *error)
 {

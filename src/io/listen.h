@@ -7,12 +7,12 @@
 
 struct tc_listen_socket;
 
-/* Called for each connection. The callee owns the byte stream. */
+/* Called from the loop for each connection. The callee owns the byte stream. */
 typedef void (*tc_accept_fn)(void *arg, struct tc_bytestream *bs);
 
-/* Listens on the address (port 0: the system chooses). On failure returns NULL and stores UNAVAILABLE in *error, with a
- * text that names address and reason. When descriptors or memory run out, accepting pauses for 100 ms. A Unix socket on
- * which no process listens is replaced at its path; any other file there is an error, and stays. */
+/* Listens on the address (port 0: the system chooses). On failure returns NULL and replaces *error by UNAVAILABLE,
+ * with a text that names address and reason. When descriptors or memory run out, accepting pauses for 100 ms. A Unix
+ * socket on which no process listens is replaced at its path; any other file there is an error, and stays. */
 struct tc_listen_socket *tc_listen_socket_new(struct tc_loop *loop, const struct tc_addr *addr, tc_accept_fn fn,
                                               void *arg, struct tc_status *error);
 /* Does what tc_listen_socket_new does, on a socket that listens already, such as one from systemd. On success takes

@@ -6,7 +6,10 @@
  *
  * Waking: a post sends a wake-up (an eventfd of libuv) only if `wants_wakeup` is set, and clears the flag, so that one
  * wake-up serves all posts until the loop turns. The loop sets the flag when a turn ends, before it looks at the posts
- * again. */
+ * again.
+ *
+ * Functions are for the loop's thread unless loop.h says otherwise. loop_internal.h says which members other threads
+ * use. */
 #include "io/loop.h"
 
 #include <assert.h>
@@ -88,7 +91,7 @@ void tc_loop_unref(struct tc_loop *loop)
         tc_free(loop);
 }
 
-/* Turns until no task and no post is left, then closes the posts. */
+/* Turns until no task and no post is left, MAX_CLOSING_TURNS times at most, then closes the posts. */
 static void loop_run_to_end(struct tc_loop *loop)
 {
     for (int i = 0; i < MAX_CLOSING_TURNS; i++) {
@@ -163,7 +166,7 @@ static void wakeup_send(struct tc_loop *loop)
         return;
     TC_NO_CANCEL; /* the poster may hold a lock, and uv_async_send writes */
     /* No lock, since signal handlers wake too. Sequentially consistent on both sides: either this thread sees the posts
-     * closed, or loop_close_uv, which looks at the count after closing them, sees this thread. */
+     * closed, or loop_close_uv, which looks at the count after they were closed, sees this thread. */
     atomic_fetch_add(&loop->wakers, 1);
     if (!tc_posts_closed(&loop->posts))
         uv_async_send(&loop->async);
