@@ -1,7 +1,7 @@
 /* The inside of a loop, for loop.c (its life, tasks, time), loop_turn.c (turns), loop_exit.c (the end of the process)
- * and ration.c. Only the loop's thread uses a member, except: `ref`; `manual` and on_stopped, which are constant;
- * `link`, under the lock of rank TC_RANK_LOOPS; `generation`, which an exit sets; the members under "Shared with other
- * threads"; and `async`, by which other threads wake the loop. */
+ * and ration.c. Only the loop's thread uses a member, except: `ref`; `manual`, and on_stopped with its argument, which
+ * are constant; `link`, under the lock of rank TC_RANK_LOOPS; `generation`, which an exit sets; the members under
+ * "Shared with other threads"; and `async`, by which other threads wake the loop. */
 #ifndef TC_IO_LOOP_INTERNAL_H
 #define TC_IO_LOOP_INTERNAL_H
 
@@ -23,7 +23,7 @@ struct tc_loop {
     bool fresh;     /* now_ns is the time of the present turn; false between turns */
     bool any_event; /* this turn took in an event of a descriptor */
     uint64_t now_ns;
-    uint64_t events_ns; /* the time of the last turn that took in events */
+    uint64_t events_ns; /* the time of the last tc_loop_turn, which looked for events */
     struct tc_timers timers;
     struct tc_link serial;   /* tasks of the serial queue */
     struct tc_link turn_end; /* tasks that run at the end of the turn */
@@ -79,7 +79,7 @@ static inline void tc_loop_refresh_time(struct tc_loop *loop)
         loop->now_ns = tc_system_clock.monotonic_ns(NULL);
 }
 
-/* Adds the loop to the loops that an exit of the process stops, and removes it. */
+/* Add the loop to those that an exit of the process stops, and take it off them. Not for manual loops. */
 void tc_loop_exit_add(struct tc_loop *loop);
 void tc_loop_exit_remove(struct tc_loop *loop);
 

@@ -11,15 +11,19 @@
  *   5 turn's end  Each connection that has frames to send writes them once. A task that is queued for the turn's end
  *                 meanwhile runs at the end of the next turn.
  *   6 serial      If a task ran in 5, the serial queue runs again, for instance for streams whose frames were written,
- *                 until MAX_TASKS_PER_TURN tasks have run in 4 and 6 together. The next turn need not begin at once.
+ *                 until MAX_TASKS_PER_TURN tasks have run in 4 and 6 together. Without this step such tasks would make
+ *                 the next turn begin at once, without a wait for events.
  *
  * Events come before timers, so that after an idle gap no timer fires while the answer it waits for sits unread. The
  * time (tc_loop_now_ns) is read once a turn: when its first event arrives, or after step 1 if none did.
  *
  * The fast path of an RPC between two threads is tc_loop_turn_posts: steps 2 and 4 to 6 without a system call before
- * the work is done. It is taken only while events were taken in within the last millisecond.
+ * the work is done. It is taken only if the last step 1 is at most a millisecond old.
  *
- * A turn that finds the process forked, or exiting, stops between two tasks: it runs nothing more. */
+ * A turn that finds the process forked, or exiting, stops between two tasks: it runs nothing more.
+ *
+ * One thread at a time is inside of a turn (`turn_thread`). Only tc_loop_in_turn is for any thread. loop_internal.h
+ * says which members other threads use; tasks and timers belong to their owners. */
 #include <assert.h>
 
 #include "base/exit.h"
@@ -86,8 +90,8 @@ static bool timers_fire(struct tc_loop *loop)
 
 static void wakeup_fired(uv_timer_t *timer)
 {
-    /* libuv fires due timers before it waits as well as after. If this timer fires before the wait, nothing is left to
-     * end the wait. uv_stop makes it a wait of no time, which still takes in events. */
+    /* libuv before 1.45 fires due timers before it waits as well as after. If this timer fires before the wait, nothing
+     * is left to end the wait. uv_stop makes it a wait of no time, which still takes in events. */
     uv_stop(timer->loop);
     TC_CONTAINER_OF(timer, struct tc_loop, wakeup)->wakeup_for_ms = 0;
 }
@@ -109,8 +113,8 @@ int tc_loop_wait_ms(const struct tc_loop *loop, uint64_t at_ms)
     return wait_ms > INT_MAX ? INT_MAX : (int)wait_ms;
 }
 
-/* Returns true if libuv has descriptors that the kernel does not know yet. In old versions uv_backend_timeout leaves
- * them out. */
+/* Returns true if libuv has descriptors that the kernel does not know yet and that uv_backend_timeout leaves out. From
+ * version 1.44 on uv_backend_timeout counts them itself. */
 static bool loop_has_untold(const struct tc_loop *loop)
 {
 #if UV_VERSION_HEX < 0x012c00

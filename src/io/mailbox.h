@@ -13,17 +13,20 @@ struct tc_mailbox;
 struct tc_mail {
     struct tc_link link;
     void (*run)(struct tc_mail *mail); /* on the loop's thread, never from inside tc_mailbox_send */
-    /* Called if the box is closed, on the thread of tc_mailbox_close or of any sender; after every message that was
-     * sent before, and never while another message of the box is dropped. A sender must hold no lock that `drop` of any
+    /* Called if the box is closed, inside of tc_mailbox_close or of any sender's tc_mailbox_send. Every message that
+     * was sent before has run or was dropped by then; only the one that called tc_mailbox_close may still run. No other
+     * message of the box is dropped meanwhile. Neither the closer nor a sender may hold a lock that `drop` of any
      * message takes. NULL: nothing to do. */
     void (*drop)(struct tc_mail *mail);
 };
 
-/* Makes a mailbox with one reference, which the closer gives up. Borrows the loop. */
+/* Makes a mailbox with one reference; never NULL. The owner calls tc_mailbox_close, and then tc_mailbox_unref. Borrows
+ * the loop until the box is closed. */
 struct tc_mailbox *tc_mailbox_new(struct tc_loop *loop);
+/* Take and drop a reference. tc_mailbox_unref ignores NULL. Any thread. */
 struct tc_mailbox *tc_mailbox_ref(struct tc_mailbox *box);
 void tc_mailbox_unref(struct tc_mailbox *box);
-/* Any thread that holds a reference. */
+/* Sends a message, which must stay alive until `run` or `drop` is called. Any thread that holds a reference. */
 void tc_mailbox_send(struct tc_mailbox *box, struct tc_mail *mail);
 /* Drops the messages that have not run; none runs after it. Called once, on the loop's thread, before the loop ends. A
  * message that runs may call it. */

@@ -13,14 +13,16 @@
 struct tc_question;
 
 struct tc_question_ops {
-    /* Called on the loop, from the serial queue, after tc_question_ask: hands the question to the application. */
+    /* Called on the loop, from the serial queue, after tc_question_ask: hands the question to the application. NULL if
+     * tc_question_ask is not called. */
     void (*ask)(struct tc_question *q);
     /* Called on the loop, from the serial queue, after a cancel that found no answer. `answered` says whether an answer
      * has come since. An answer from another thread waits until withdraw returns. May be NULL. */
     void (*withdraw)(struct tc_question *q, bool answered);
     /* Called on the loop, from the serial queue, after an answer, unless the waiter has cancelled. */
     void (*deliver)(struct tc_question *q, void *waiter);
-    /* Called when both references are gone: frees the object, and the answer if it was not delivered. Any thread. */
+    /* Called when both references are gone: frees the object, with what `deliver` has not taken of the answer. Any
+     * thread. */
     void (*free)(struct tc_question *q);
 };
 
@@ -39,9 +41,10 @@ struct tc_question {
 
 /* *q must be zeroed. `waiter` must not be NULL. */
 void tc_question_init(struct tc_question *q, const struct tc_question_ops *ops, struct tc_loop *loop, void *waiter);
-/* Queues `ask` on the serial queue. Without this call the caller itself hands the question to the application. */
+/* Queues `ask` on the serial queue. Without this call the caller itself hands the question to the application. Called
+ * on the loop. */
 void tc_question_ask(struct tc_question *q);
-/* Called once the object holds the answer; once. Gives up the application's reference. Any thread. */
+/* Called once, after the answer was stored in the object. Gives up the application's reference. Any thread. */
 void tc_question_answer(struct tc_question *q);
 /* Ends the wait: deliver does not follow. Called on the loop, before deliver. Gives up the loop's reference, unless a
  * task still holds it, and the application's too if the application has not been asked yet: *q may be freed inside.

@@ -20,8 +20,8 @@ enum { TC_RATION_BYTES = 1 << 20 };
 struct tc_ration {
     struct tc_loop *loop;
     struct tc_link waiting; /* tasks, oldest first */
-    size_t used;
-    struct tc_task renew; /* runs at the end of a turn in which something was used */
+    size_t used;            /* bytes of work since the last renewal */
+    struct tc_task renew;   /* runs at the end of a turn in which something was used */
 };
 
 void tc_ration_init(struct tc_ration *r, struct tc_loop *loop);

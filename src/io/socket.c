@@ -8,7 +8,9 @@
  * kernel refuses (TORC_EAGAIN) sets `want_write`, and WRITABLE follows once; a short write sets nothing.
  *
  * In a forked child, and while the process exits, reads and writes return TORC_EAGAIN: in a child the bytes are the
- * parent's. */
+ * parent's.
+ *
+ * The byte stream owns its descriptor and its watch. Loop thread only, but for tc_socket_set_user_timeout. */
 #include "io/socket.h"
 
 #include <errno.h>
@@ -74,8 +76,8 @@ void tc_socket_set_user_timeout(int fd, int family, uint64_t ms)
         setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &value, sizeof(value));
 }
 
-/* Explains ETIMEDOUT on a connection with a user timeout; returns NULL for others. Within minutes only the user timeout
- * ends a connection with that error. */
+/* Returns a text that explains ETIMEDOUT on a connection with a user timeout, to be freed with tc_free; NULL for other
+ * connections. Within minutes only the user timeout ends a connection with that error. */
 static char *socket_timeout_text(struct tc_socket *s)
 {
     unsigned ms = 0;

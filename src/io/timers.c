@@ -51,8 +51,8 @@ void tc_timers_remove(struct tc_timers *w, struct tc_timer *t)
         w->occupied[level] &= ~(UINT64_C(1) << slot);
 }
 
-/* Finds the first occupied slot in time, and the instant at which it begins. Lower levels come first: all of their
- * slots lie within the present slot of the levels above. */
+/* Finds the first occupied slot in time, and the instant at which it begins. Returns false if no slot is occupied.
+ * Lower levels come first: all of their slots lie within the present slot of the levels above. */
 static bool timers_first_slot(const struct tc_timers *w, int *level_out, int *slot_out, uint64_t *at_ms)
 {
     for (int level = 0; level < TC_TIMERS_LEVELS; level++) {

@@ -3,8 +3,8 @@
  * use tc_timer_start and tc_timer_stop (loop.h). Loop thread only.
  *
  * A timer sits at the level of the highest 6-bit digit in which its due time differs from the wheel's time, in the slot
- * of that digit. When the wheel's time reaches the first instant of a slot, the slot's timers move to lower levels, in
- * order. So two timers of one due time never overtake each other. */
+ * of that digit. When the wheel's time reaches the first instant of a slot, the slot's timers move in order: to lower
+ * levels, or to `due` if their time has come. So two timers of one due time never overtake each other. */
 #ifndef TC_IO_TIMERS_H
 #define TC_IO_TIMERS_H
 
@@ -40,6 +40,7 @@ struct tc_timers {
 void tc_timers_init(struct tc_timers *w, uint64_t now_ms);
 /* Adds a timer that is on no list and whose due_ms is set. */
 void tc_timers_add(struct tc_timers *w, struct tc_timer *t);
+/* Takes an active timer off its list: a slot, `due`, or the loop's list of timers that it is about to fire. */
 void tc_timers_remove(struct tc_timers *w, struct tc_timer *t);
 /* Moves the wheel's time to now_ms (never back), and appends the timers that became due to w->due. */
 void tc_timers_advance(struct tc_timers *w, uint64_t now_ms);

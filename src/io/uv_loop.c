@@ -8,14 +8,15 @@
 
 #include "base/common.h"
 
-/* Only Linux has these functions. On other systems nothing is tried beforehand, and a child does not inherit a
+/* Only Linux has epoll and eventfd. On other systems nothing is tried beforehand, and a child does not inherit a
  * kqueue. */
 #ifdef __linux__
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
-/* libuv ends the process if its first loop gets no pipe for signals. So as many descriptors as that loop takes are
- * opened first, and closed again. They are eventfds, since a chroot may have no files. */
+/* libuv ends the process if its first loop gets no pipe for signals. So four descriptors are opened first, and closed
+ * again: as many as epoll, an io_uring and that pipe take (libuv 1.45 to 1.48 may take a second io_uring). The four are
+ * eventfds, since a chroot may have no files. Returns 0 or a negative errno. */
 static int uv_try_descriptors(void)
 {
     int at[4], n = 0, rc = 0;

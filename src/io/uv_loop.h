@@ -5,8 +5,9 @@
 
 #include <uv.h>
 
-/* Checks that the descriptors which uv_loop_init needs can be made, calls uv_loop_init, and adds the loop's own
- * descriptors to its epoll instance. Returns 0, or an error of libuv; *uv then needs no uv_loop_close. */
+/* Checks that the descriptors can be made without which uv_loop_init would end the process, calls uv_loop_init, and
+ * adds the loop's own descriptors to its epoll instance. Returns 0, or an error of libuv; *uv then needs no
+ * uv_loop_close. */
 int tc_uv_loop_init(uv_loop_t *uv);
 /* Adds a descriptor to the loop's epoll instance, without events. Called before libuv first polls the descriptor, since
  * libuv ends the process if it cannot add one. Returns 0, also for a descriptor that is there already, or a negative

@@ -17,8 +17,8 @@ enum { RETRY_MS = 100 };
 struct tc_watch {
     uv_poll_t poll;
     struct tc_loop *loop;
-    unsigned events;
-    bool refused; /* the kernel refused the descriptor; `retry` asks again */
+    unsigned events; /* TC_WATCH_*: what is wanted; 0 after an error */
+    bool refused;    /* the kernel refused the descriptor; `retry` asks again */
     struct tc_timer retry;
     tc_watch_fn fn;
     void *arg;

@@ -17,7 +17,7 @@ typedef void (*tc_watch_fn)(void *arg, unsigned events, bool error);
  * that no longer turns (tc_loop_forked). The descriptor stays the caller's. */
 struct tc_watch *tc_watch_new(struct tc_loop *loop, int fd, tc_watch_fn fn, void *arg);
 /* Sets the events to watch for; 0 for none. If the kernel refuses (ENOSPC, ENOMEM), the watch tries again every 100 ms;
- * until then no event comes. */
+ * no event comes until the kernel accepts. Does nothing on a loop that no longer turns. */
 void tc_watch_set(struct tc_watch *w, unsigned events);
 /* Ends the watch; no callback comes after it. The caller may close the descriptor at once. After a fork or at exit
  * (tc_loop_forked) nothing is freed. NULL is ignored. */

@@ -1,8 +1,8 @@
 /* The public conversions: arguments and options.
  *
- * tc_json_read and tc_json_write convert. The code here does for both of them: it replaces options that are 0 by their
- * defaults, compares input and output with max_bytes, and makes an error even if the caller wants none, since the code
- * of the error is what the functions return. If *error is set already nothing is converted, and its code is returned.
+ * tc_json_read and tc_json_write convert. What both need is done here: options that are 0 get their defaults, input and
+ * output are compared with max_bytes, and an error is made even if the caller wants none, since its code is what the
+ * functions return. If *error is set already nothing is converted, and the code of *error is returned.
  *
  * torc_json_split looks only at brackets, at quotes and at what may end a number or a word. */
 #include "json/convert.h"
@@ -143,7 +143,7 @@ int torc_json_split(const char *text, size_t size, size_t *used)
             at++;
         if (at == size)
             return TORC_EAGAIN;
-        *used = TC_MAX(at, begin + 1); /* a byte that begins no value is a value of one byte, which no type takes */
+        *used = TC_MAX(at, begin + 1); /* a comma, a colon or a closing bracket is a value of one byte */
         return TORC_OK;
     }
     do {

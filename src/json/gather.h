@@ -29,7 +29,8 @@ struct tc_gathered {
 
 /* Stores the known fields of a message in *out, which is empty. Left out are
  *
- *   - items whose wire type is neither that of their field nor, if the field is repeated, that of a packed list;
+ *   - items whose wire type is neither that of their field nor, for a repeated field that is not a group, that of a
+ *     packed list;
  *   - members of a oneof that a later member replaced;
  *   - values that a closed enum does not have, except in a repeated field, where the caller must look for them.
  *

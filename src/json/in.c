@@ -5,6 +5,9 @@
  * a content of 128 bytes or more is moved, since its length needs more bytes. A value that turns out to be absent (the
  * default of a field without presence, an unknown enum value that is passed over) is cut off the output again.
  *
+ * The caller's buffer is in struct tc_json_in, which lies on the stack of tc_json_read, until tc_json_read ends. An
+ * error ends all reading: the way for errors (r.step) may then lead to stack frames that are gone.
+ *
  * Start at fields_in. Well-known types are in json/in_known. */
 #include <float.h>
 #include <math.h>
@@ -64,7 +67,8 @@ bool tc_json_in_string(struct tc_json_in *in)
     return tc_json_reader_string(&in->r, &in->text, NULL);
 }
 
-/* Takes a number, or any string: the caller checks the text of *out. `what` is for the error. */
+/* Takes a number, or any string: the caller checks the text of *out, which is borrowed from the JSON text or from
+ * in->text. `what` is for the error. */
 static bool number(struct tc_json_in *in, const char *what, struct tc_slice *out)
 {
     char c = tc_json_reader_peek(&in->r);
@@ -387,7 +391,7 @@ static bool key_in(struct tc_json_in *in, const struct tc_schema_field *key, con
     return true;
 }
 
-/* A key of a map that was written. */
+/* The key of a map entry that was written. */
 struct key {
     size_t at, size;  /* its tag and bytes in `out` */
     const char *text; /* where it is in the JSON text */
@@ -512,7 +516,7 @@ static bool field_in(struct tc_json_in *in, const torc_schema_message *type, con
     return rc != TC_READ_FAILED;
 }
 
-/* Checks that no required field is missing. May set bits of `seen`. */
+/* Checks that no required field is missing. `at` is the place of the message. May set bits of `seen`. */
 static bool fields_are_there(struct tc_json_in *in, const torc_schema_message *type, struct seen *seen, const char *at)
 {
     if (seen->required == type->n_required || in->options->allow_partial)

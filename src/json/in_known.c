@@ -1,9 +1,9 @@
 /* Well-known types: their JSON forms into wire format.
  *
- * The functions know the fields of each type by number, which json/known has checked. An Any needs its type before its
- * content, and @type may be its last member: so the reader looks ahead for it, then reads the object from its
- * beginning. Looking ahead skips values without looking at their types. So n Anys within one another cost n times the
- * text. */
+ * The functions know the fields of each type by number, which json/known has checked; tc_json_in_known chooses by type.
+ * An Any needs its type before its content, and @type may be its last member: so the reader looks ahead for it, then
+ * reads the object from its beginning. Looking ahead skips values without looking at their types. So n Anys within one
+ * another cost up to n times the text. */
 #include "proto/time_text.h"
 #include "json/in_internal.h"
 #include "json/item.h"
@@ -132,8 +132,8 @@ static bool named_twice(struct tc_json_in *in, const char *name, bool *seen, con
     return was;
 }
 
-/* Reads an Any whose content is in the member `name`: of a type with a JSON form of its own; or of an unknown type
- * (`type` NULL), in base64. */
+/* Reads an Any whose content is in the member `name`: of a type with a JSON form of its own, at `depth`, appended
+ * without a tag; or of an unknown type (`type` NULL), in base64, appended as the Any's field 2. */
 static bool content_in(struct tc_json_in *in, const torc_schema_message *type, const char *name, unsigned depth)
 {
     struct tc_schema_field bytes = {.name = name, .type = TC_TYPE_BYTES, .number = 2};

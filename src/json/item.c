@@ -1,5 +1,5 @@
-/* A group has no length in front: its fields are walked over to find the end tag. Groups within the group are counted
- * in an array, without recursion. */
+/* A group has no length in front: its fields are walked over to find the end tag. The numbers of the groups that are
+ * open meanwhile are kept in an array, so there is no recursion. */
 #include "json/item.h"
 
 bool tc_item_take_varint(struct tc_slice *rest, uint64_t *out)

@@ -13,7 +13,7 @@ struct shape_field {
 static const struct shape {
     const char *name;
     enum tc_known known;
-    struct shape_field fields[6]; /* by number; number 0 ends them */
+    struct shape_field fields[6]; /* by number; if there are fewer than six, number 0 ends them */
 } shapes[] = {
     {"Any", TC_KNOWN_ANY, {{1, TC_TYPE_STRING, false, NULL}, {2, TC_TYPE_BYTES, false, NULL}}},
     {"Duration", TC_KNOWN_DURATION, {{1, TC_TYPE_INT64, false, NULL}, {2, TC_TYPE_INT32, false, NULL}}},

@@ -16,7 +16,10 @@
  * rebuilt.
  *
  * Imports are not followed: all files share one name space. So imports may go in a circle, and an imported file whose
- * types nobody uses may be absent. */
+ * types nobody uses may be absent.
+ *
+ * Tables are blocks outside the arenas (json/model.h): schema.c frees them with their message or enum. No other thread
+ * uses the schema during a link. */
 #include "json/link.h"
 
 #include <stdlib.h>
@@ -85,6 +88,8 @@ static bool symbols_sort(torc_schema *s, torc_error **error)
                         TC_SHOW(twice[0]->file->name), TC_SHOW(twice[1]->file->name));
 }
 
+/* Stores the error that `what`, to which `who` refers, is not defined; it names the file's first import that was not
+ * added. Returns false. */
 static bool not_found(torc_schema *s, const struct tc_schema_file *file, const char *who, const char *what,
                       torc_error **error)
 {
@@ -101,6 +106,8 @@ static bool not_found(torc_schema *s, const struct tc_schema_file *file, const c
     return false;
 }
 
+/* Returns the symbol to which `who` refers, old or new. Returns NULL with an error if it is not there or of another
+ * kind. */
 static const struct tc_schema_symbol *find(torc_schema *s, const struct tc_schema_file *file, const char *who,
                                            const char *name, enum tc_symbol_kind kind, torc_error **error)
 {
