@@ -1,5 +1,6 @@
-/* base/mem.h over libtorc's public functions: libtorc-json has this file instead of base/mem.c. The application frees
- * what libtorc-json gives out with torc_free, and only libtorc knows the application's allocator. */
+/* base/mem.h over libtorc's public functions, without tc_free_secret, which libtorc-json does not call. libtorc-json
+ * has this file instead of base/mem.c: the application frees texts and bytes of libtorc-json by torc_free, and only
+ * libtorc knows the application's allocator. */
 #include "base/mem.h"
 
 #include <stdlib.h>
@@ -28,7 +29,7 @@ void *tc_calloc(size_t n, size_t size)
     return memset(p, 0, n * size);
 }
 
-/* Never returns NULL, but ends the process: no code of libtorc-json relies on the NULL. */
+/* If memory runs out, ends the process instead of returning NULL: no code of libtorc-json relies on the NULL. */
 void *tc_try_realloc(void *ptr, size_t size)
 {
     return torc_realloc(ptr, size);

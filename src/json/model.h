@@ -1,9 +1,10 @@
-/* The parts of a schema: the files, and what they define, as structs in the arena of the file. schema.c owns them,
- * parse.c makes the structs, link.c connects them; all other files of this folder only read. Arrays (TC_VEC, by_number,
- * by_name) are outside the arena. Sources: descriptor.proto; for features of editions, protobuf.dev's page of them.
+/* The parts of a schema: its files, and the structs of what a file defines, which are in the arena of the file, with
+ * their strings and slices. Arrays (TC_VEC, by_number, by_name) are outside the arena. schema.c owns the parts, parse.c
+ * makes the structs, link.c connects them; all other files of this folder only read. Sources: descriptor.proto; for
+ * features of editions, protobuf.dev's page of them.
  *
- * Threads: a schema is for one thread until it is linked. The look-ups below may then run on any number of threads, as
- * long as nothing is added. */
+ * Threads: a schema is for one thread at a time until it is linked. The look-ups below may then run on any number of
+ * threads, as long as nothing is added. */
 #ifndef TC_JSON_MODEL_H
 #define TC_JSON_MODEL_H
 
@@ -15,7 +16,7 @@
 enum {
     TC_SCHEMA_MAX_BYTES = 64 << 20,   /* of the descriptors of all files */
     TC_SCHEMA_MAX_MEMORY = 512 << 20, /* bytes of the arenas of all files */
-    TC_SCHEMA_MAX_ITEMS = 1000000,    /* descriptors, reserved ranges and names, and imports, in all files */
+    TC_SCHEMA_MAX_ITEMS = 1000000,    /* in all files: descriptors, ranges, reserved names, imports */
     TC_SCHEMA_MAX_FILES = 16384,      /* files that were added, and files that are imported and were not added */
     TC_SCHEMA_MAX_NESTING = 64,       /* message types defined within one another */
     TC_SCHEMA_MAX_FIELDS = 65536,     /* of a message, with its extensions */
@@ -149,9 +150,9 @@ struct tc_schema_value {
 struct torc_schema_enum {
     const char *full_name, *name;
     struct tc_schema_file *file;
-    struct torc_schema_message *scope;
-    struct tc_slice bytes;
-    bool closed, null; /* null: the enum is google.protobuf.NullValue */
+    struct torc_schema_message *scope; /* the message in which it is defined; NULL: none */
+    struct tc_slice bytes;             /* its EnumDescriptorProto, serialised */
+    bool closed, null;                 /* null: the enum is google.protobuf.NullValue */
     TC_VEC(struct tc_schema_value) values;
     unsigned *by_number, *by_name; /* indices of `values`, sorted; one block, which by_number owns; set by link.c */
 };
@@ -161,7 +162,7 @@ struct torc_schema_method {
     const char *request_name, *response_name;             /* full names, without the dot */
     const struct torc_schema_message *request, *response; /* set by link.c */
     struct torc_schema_service *service;
-    struct tc_slice bytes;
+    struct tc_slice bytes; /* its MethodDescriptorProto, serialised */
     bool client_streams, server_streams;
 };
 
@@ -174,7 +175,7 @@ struct torc_schema_service {
 enum tc_symbol_kind { TC_SYMBOL_MESSAGE, TC_SYMBOL_ENUM, TC_SYMBOL_SERVICE, TC_SYMBOL_EXTENSION };
 
 struct tc_schema_symbol {
-    const char *name;
+    const char *name; /* the full name */
     enum tc_symbol_kind kind;
     union {
         struct torc_schema_message *message;
@@ -198,12 +199,12 @@ struct tc_schema_symbols {
 };
 
 struct tc_schema_size {
-    size_t files, symbols;
+    size_t files, symbols;       /* the lengths of `files` and `added`, without a file whose addition is under way */
     size_t bytes, items, memory; /* what counts against TC_SCHEMA_MAX_BYTES, _ITEMS and _MEMORY */
 };
 
 struct torc_schema {
-    bool was_linked;
+    bool was_linked;                    /* a link has succeeded */
     struct tc_schema_size size, linked; /* now, and after the last link that succeeded */
     TC_VEC(struct tc_schema_file *) files;
     struct tc_schema_symbols added;               /* in the order of addition */
@@ -244,7 +245,8 @@ static inline bool tc_schema_is_message(const struct tc_schema_field *f)
 /* Returns the wire type of a value that is not packed: enum tc_wire, or TC_ITEM_GROUP. */
 unsigned tc_schema_wire(int type);
 
-/* Returns whether JSON null is a value of the field instead of its absence: google.protobuf.Value and NullValue. */
+/* Returns whether JSON null is a value of the field's type, and not the absence of a value: google.protobuf.Value and
+ * NullValue. Of a repeated field this concerns the elements. The field must be linked. */
 static inline bool tc_schema_takes_null(const struct tc_schema_field *f)
 {
     return tc_schema_is_message(f) ? f->message->known == TC_KNOWN_VALUE

@@ -1,4 +1,4 @@
-/* Numbers of JSON.
+/* Numbers of JSON: text into integers and doubles, doubles and floats into the shortest text.
  *
  * tc_number_length knows the grammar; all other readers take text that it has accepted. Integers are not read as
  * doubles, which are exact only up to 2^53. The C library reads doubles in the C locale, and writes them with the
@@ -41,8 +41,8 @@ size_t tc_number_length(struct tc_slice text)
     return at;
 }
 
-/* Cuts the exponent off *number and returns it, or 0. It is capped at 10^12: no text has as many digits, so a larger
- * exponent makes no difference. */
+/* Cuts the exponent off *number and returns the exponent; 0 if there is none. The exponent is capped at 10^12: no text
+ * has as many digits, so a larger exponent makes no difference. */
 static int64_t number_exponent(struct tc_slice *number)
 {
     size_t at = 0;
@@ -129,7 +129,7 @@ static void double_text(double v, int digits, char out[40])
 
 /* A decimal of up to 15 digits (6 for a float) survives the way to binary and back, unless it is below DBL_MIN
  * (FLT_MIN). So the search for the fewest digits begins with 15 (6): %g drops the trailing zeros of a shorter number.
- * Below DBL_MIN (FLT_MIN) it begins with 1. */
+ * Below DBL_MIN (FLT_MIN) the search begins with 1. */
 void tc_number_append_double(struct tc_buf *out, double v)
 {
     char text[40];

@@ -11,7 +11,8 @@ size_t tc_number_length(struct tc_slice text);
  * value is not an integer, or is out of range. `min` must be 0 or less. */
 bool tc_number_i64(struct tc_slice number, int64_t min, int64_t max, int64_t *out);
 bool tc_number_u64(struct tc_slice number, uint64_t max, uint64_t *out);
-/* Stores the value as a double. Returns false if it is too large, or the text has 1,100 bytes or more. */
+/* Stores the value as a double. Returns false if the value is too large for a double, or if the text has 1,100 bytes or
+ * more. */
 bool tc_number_double(struct tc_slice number, double *out);
 
 /* Append the fewest digits that read back as the same number; -0.0 for minus zero. `v` must be finite. */

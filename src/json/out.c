@@ -2,6 +2,12 @@
  *
  * Each message is gathered first (json/gather), so that each field comes once, in the order of field numbers. Then each
  * field is written as its type says. Map entries are sorted by key; of entries with the same key, the last counts.
+ *
+ * Gathered entries, map entries and keys that are text point into the bytes that the caller gave. The function that
+ * gathers a message frees the entries when the message is written, also after an error. The text grows in the caller's
+ * buffer. The size of the text is compared with max_bytes before each message and before the value of each field and
+ * element; max_depth bounds the recursion.
+ *
  * Start at tc_json_out_fields. Well-known types are in json/out_known. */
 #include <inttypes.h>
 #include <math.h>
@@ -70,7 +76,7 @@ static void bytes_out(struct tc_json_out *o, struct tc_slice bytes)
     tc_buf_append_char(o->w.out, '"');
 }
 
-/* Returns the integer of a field. A sender may send more than 32 bits for a type of 32 bits: the upper ones are cut. */
+/* Returns the integer of a field. For a type of 32 bits the upper bits are cut: a sender may send more than 32. */
 static int64_t integer_of(int type, uint64_t v)
 {
     switch (type) {
@@ -158,7 +164,7 @@ static bool element_out(struct tc_json_out *o, const struct tc_schema_field *f, 
     return true;
 }
 
-/* Writes the numbers of a packed list, which have no tags. */
+/* Writes the values of a packed list, which have no tags. */
 static bool packed_out(struct tc_json_out *o, const struct tc_schema_field *f, struct tc_slice rest, bool *first,
                        struct tc_json_step *step, unsigned depth)
 {
@@ -194,7 +200,7 @@ bool tc_json_out_list(struct tc_json_out *o, const struct tc_entry *entries, siz
 
 /* --- maps --- */
 
-/* A map entry: its bytes, and its key, which is text or a number. */
+/* A map entry: its bytes, borrowed, and its key, which is a part of the bytes or a number. */
 struct pair {
     struct tc_slice bytes;
     union {
@@ -243,7 +249,7 @@ static bool pair_read(int key, struct tc_slice bytes, struct pair *out)
     return more == 0;
 }
 
-/* Returns the key as text, without quotes or escapes. `number` is a buffer for the text of a number. */
+/* Returns the key as text, without quotes or escapes: borrowed from the entry, or written into `number`. */
 static struct tc_slice key_text(int key, const struct pair *p, char number[24])
 {
     if (key == TC_TYPE_STRING)

@@ -8,15 +8,15 @@
 #include "json/writer.h"
 
 struct tc_json_out {
-    struct tc_json_writer w;
+    struct tc_json_writer w; /* w.out is the caller's buffer */
     const torc_schema *schema;
     const struct torc_json_options *options;
     const struct tc_json_step *step; /* the way to the value that is written, for errors; NULL: the message itself */
     torc_error **error;
 };
 
-/* All functions return false with an error; the text is then incomplete. `depth` is the depth of the message that is
- * written, or of the message that has the field; the outermost message has depth 1. */
+/* On failure all functions return false with an error; the text is then incomplete. `depth` is the depth of the message
+ * that is written, or of the message that has the field; the outermost message has depth 1. */
 
 bool tc_json_out_message(struct tc_json_out *o, const torc_schema_message *type, const struct tc_content *content,
                          unsigned depth);
@@ -29,7 +29,8 @@ bool tc_json_out_value(struct tc_json_out *o, const struct tc_schema_field *f, c
 /* Write a whole list or map: n entries of one field; n may be 0. */
 bool tc_json_out_list(struct tc_json_out *o, const struct tc_entry *entries, size_t n, unsigned depth);
 bool tc_json_out_map(struct tc_json_out *o, const struct tc_entry *entries, size_t n, unsigned depth);
-/* Writes a field that is not repeated, of n >= 1 entries: the last value, or the message whose pieces they are. */
+/* Writes a field that is not repeated, of n >= 1 entries: the last value, or the message that the entries are pieces
+ * of. */
 bool tc_json_out_single(struct tc_json_out *o, const struct tc_entry *entries, size_t n, unsigned depth);
 /* Writes a message with a form of its own (json/out_known). */
 bool tc_json_out_known(struct tc_json_out *o, const torc_schema_message *type, const struct tc_content *content,

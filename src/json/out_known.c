@@ -2,7 +2,9 @@
  *
  * The fields of each type are known here by their numbers, which json/known has checked; form_out chooses by type.
  * Values without a JSON form are errors, as the ProtoJSON page demands: times out of range, paths of a FieldMask that
- * would not survive the way to JSON and back, NaN and infinities in a Value. */
+ * would not survive the way to JSON and back, NaN and infinities in a Value.
+ *
+ * tc_json_out_known gathers the fields and frees them afterwards; all other functions borrow the fields. */
 #include <math.h>
 
 #include "base/mem.h"
@@ -13,7 +15,8 @@
 
 enum { MOST_FIELDS = 7 }; /* a Value has the fields 1 to 6 */
 
-/* Stores the last item of each field at the index of the field's number. Leaves out repeated fields and messages. */
+/* Stores the last item of each field at the index of the field's number; the item of an absent field is all zero.
+ * Leaves out repeated fields and messages. */
 static void take(const struct tc_gathered *g, struct tc_item items[MOST_FIELDS])
 {
     memset(items, 0, MOST_FIELDS * sizeof(items[0]));
@@ -35,7 +38,8 @@ static bool time_out(struct tc_json_out *o, const struct tc_item *items, bool du
     return true;
 }
 
-/* Appends a path to `text` in lowerCamelCase. A path that is not the same after the way back is an error. */
+/* Appends a path to `text` in lowerCamelCase. A path is an error if it is empty, has a comma, is not UTF-8, or is not
+ * the same after the way back. */
 static bool path_out(struct tc_json_out *o, struct tc_slice path, struct tc_buf *text)
 {
     struct tc_buf camel = {0}, back = {0};

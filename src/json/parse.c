@@ -1,12 +1,17 @@
 /* Descriptors in wire format into structs.
  *
  * A function NAME_parse reads one kind of descriptor: it takes field after field off the bytes (json/item), checks the
- * values, makes the struct and adds it to its parent. Messages, enums, services and extensions also become symbols of
- * the schema. References are not resolved here (json/link does that), so a file may come before the files that it
- * imports. Features of editions are inherited on the way down; proto2 and proto3 are two editions with other defaults.
+ * values, makes the struct and adds it to its parent (field_parse leaves the last step to its caller). Messages, enums,
+ * services and extensions also become symbols of the schema. References are not resolved here (json/link does that), so
+ * a file may come before the files that it imports. Features of editions are inherited on the way down; proto2 and
+ * proto3 are two editions with other defaults.
  *
  * Descriptors are not trusted: names must be identifiers, and field numbers must be in range. The depth, the size and
- * the number of descriptors are limited. */
+ * the number of descriptors are limited.
+ *
+ * Structs and strings are in the arena of the file, and slices point into the file's own copy of the bytes. When a
+ * descriptor is refused, NAME_parse returns false with an error, and tc_schema_parse fails. What was made until then
+ * stays in the arena and in the schema's `files` and `added`: json/schema drops the file. */
 #include "json/parse.h"
 
 #include "base/parse.h"
@@ -24,6 +29,8 @@ struct parse {
     torc_error **error;
 };
 
+/* Stores an error that names the file, if its name is known, and the descriptor. `scope`: the full name of the
+ * descriptor; "": the file itself. Returns false. */
 static bool parse_fail(struct parse *p, int code, const char *scope, const char *fmt, ...) TC_PRINTF(4, 5);
 
 static bool parse_fail(struct parse *p, int code, const char *scope, const char *fmt, ...)
@@ -61,6 +68,7 @@ static bool parse_next(struct parse *p, struct tc_slice *rest, struct tc_item *i
     return rc > 0;
 }
 
+/* Returns a copy of the text in the file's arena, with a NUL behind it. */
 static const char *keep(struct parse *p, struct tc_slice text)
 {
     char *copy = make(p, text.len + 1);
@@ -69,6 +77,7 @@ static const char *keep(struct parse *p, struct tc_slice text)
     return copy;
 }
 
+/* Returns a copy of the text in the file's arena, with a NUL behind it, and ends the buffer. */
 static const char *keep_buf(struct parse *p, struct tc_buf *text)
 {
     const char *kept = keep(p, tc_buf_slice(text));
@@ -92,8 +101,8 @@ static bool take_text(struct parse *p, const char *scope, struct tc_slice text, 
     return true;
 }
 
-/* Counts one descriptor, reserved range or name, or import. Returns false with an error if there are too many, or if
- * they take too much memory. */
+/* Counts one descriptor, range of extensions, reserved range, reserved name or import. Returns false with an error if
+ * there are too many of these, or if the schema takes too much memory. */
 static bool count(struct parse *p, const char *scope)
 {
     if (++p->schema->size.items > TC_SCHEMA_MAX_ITEMS)
@@ -130,6 +139,7 @@ static bool take_reference(struct parse *p, const char *scope, struct tc_slice t
     return take_text(p, scope, tc_slice_of(text.data + 1, text.len - 1), "a reference", out);
 }
 
+/* Adds a symbol of that full name, which is in the file's arena. The caller sets `of`. */
 static struct tc_schema_symbol *add_symbol(struct parse *p, const char *name, enum tc_symbol_kind kind)
 {
     struct tc_schema_symbol *s = make(p, sizeof(*s));
@@ -186,12 +196,14 @@ static bool option_is_set(struct tc_slice options, uint32_t number, bool *given)
 
 /* --- fields --- */
 
+/* The values of a FieldDescriptorProto that must be checked before a field gets them. */
 struct raw_field {
     struct tc_slice json_name;
     uint64_t number, label, type, oneof;
     bool has_oneof;
 };
 
+/* Reads a FieldDescriptorProto, without its name, into *f and *raw. */
 static bool field_read(struct parse *p, struct tc_schema_field *f, struct tc_slice bytes, struct raw_field *raw)
 {
     struct tc_item item;
@@ -242,6 +254,7 @@ static bool field_read(struct parse *p, struct tc_schema_field *f, struct tc_sli
     return good;
 }
 
+/* Sets json_name and has_json_name. `given`: the json_name of the descriptor; empty: none. */
 static bool field_name_json(struct parse *p, struct tc_schema_field *f, struct tc_slice given)
 {
     struct tc_buf camel = {0};

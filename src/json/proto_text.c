@@ -5,9 +5,12 @@
  * has; all other texts are written as string literals.
  *
  * What no conversion needs is read from the bytes of the descriptor: extension ranges, reserved ranges and names,
- * `deprecated`, and the features as they were given. Options that say nothing of the types (java_package, custom
- * options) are left out. References to types are full names with a dot in front, so that protoc takes the text of a
- * file. */
+ * `deprecated`, and the features of edition 2023 as they were given. Options that say nothing of the types
+ * (java_package, custom options) are left out. References to types are full names with a dot in front, so that protoc
+ * takes the text of a file.
+ *
+ * The schema is only read and must be linked. The text grows in `struct text`; torc_schema_describe gives it to the
+ * caller. Start at name_write. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +25,7 @@ enum { EDITION_2023 = 1000, PROTO3 = 999, END_OF_NUMBERS = 1 << 29 };
 
 struct text {
     struct tc_buf out;
-    unsigned level;
+    unsigned level; /* of indentation: how many braces are open */
 };
 
 static void line_begin(struct text *t)
@@ -246,6 +249,8 @@ static void range_write(struct text *t, struct tc_slice range, const char *what,
     tc_buf_append_str(&t->out, ";\n");
 }
 
+/* Writes a reserved name: as a string literal if `quoted` is set, as in proto2 and proto3, or if the name is not an
+ * identifier. */
 static void reserved_name_write(struct text *t, struct tc_slice name, bool quoted)
 {
     line_begin(t);
@@ -438,6 +443,7 @@ static bool member_write(struct text *t, const struct tc_schema_symbol *scope, c
     return false;
 }
 
+/* Writes what a name stands for: a file, a symbol, or a member of a symbol. Returns false if nothing has the name. */
 static bool name_write(struct text *t, const torc_schema *schema, const char *name)
 {
     const struct tc_schema_symbol *symbol = tc_schema_find(schema, tc_slice_str(name));

@@ -2,7 +2,10 @@
  *
  * jansson is not used: it refuses integers of 2^63 and more, its tree does not tell where in the text a value is, and
  * the tree is many times as large as the text. Here the caller takes one value after another off the text. The text is
- * in memory as a whole, so a caller may set `at` back and read a part again. */
+ * in memory as a whole, so a caller may set `at` back and read a part again.
+ *
+ * begin <= at <= end always holds. After an error nothing more is read, and `at` is anywhere in the text. The reader
+ * owns nothing: decoded strings go into the caller's buffers. */
 #include "json/reader.h"
 
 #include "base/parse.h"

@@ -9,7 +9,7 @@
 enum { TC_READER_MAX_SKIPPED = 200 };
 
 struct tc_json_reader {
-    const char *begin, *at, *end;
+    const char *begin, *at, *end;    /* the text, borrowed, and the byte that is read next */
     const struct tc_json_step *step; /* the way to the value that is read, for errors; NULL: the outermost value */
     torc_error **error;
 };

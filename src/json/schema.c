@@ -3,7 +3,11 @@
  * Definitions are found only while the schema is linked, names of files always. Look-ups write nothing, so any number
  * of threads may look while nothing is added. A file's definitions are in its arena, which is freed with the schema or
  * when the file is dropped: a file that is refused, a set or merge of which one file is refused, and, if a link fails,
- * all files that were added since the last successful link. */
+ * all files that were added since the last successful link.
+ *
+ * Between calls `size` has the lengths of `files` and `added`, and by_name is sorted and has each file and each import
+ * once. by_name and `missing` borrow their names from the arenas: if one of their files is dropped, both are built
+ * again. */
 #include <stdlib.h>
 
 #include "json/fail.h"
@@ -17,6 +21,7 @@ torc_schema *torc_schema_new(void)
     return TC_NEW(torc_schema);
 }
 
+/* Frees the arrays of the definition that a symbol names. The definition itself is in the arena of its file. */
 static void symbol_fini(struct tc_schema_symbol *symbol)
 {
     if (symbol->kind == TC_SYMBOL_MESSAGE) {
@@ -38,7 +43,8 @@ static void symbol_fini(struct tc_schema_symbol *symbol)
     }
 }
 
-/* Drops the files and symbols that were added since the schema had `size`. */
+/* Drops the files and symbols that were added since the schema had `size`. by_name, `missing` and the arrays of linked
+ * symbols stay as they are. */
 static void schema_cut(torc_schema *s, struct tc_schema_size size)
 {
     s->size = size;
@@ -98,6 +104,7 @@ static size_t file_place(const torc_schema *s, struct tc_slice name)
     return low;
 }
 
+/* Returns the element of a name in by_name, valid until the next insertion; NULL if the name is not there. */
 static struct tc_schema_named *file_named(const torc_schema *s, struct tc_slice name)
 {
     size_t at = file_place(s, name);
@@ -286,7 +293,7 @@ const torc_schema_message *tc_schema_message_of_url(const torc_schema *s, struct
     size_t at = url.len;
     while (at && url.data[at - 1] != '/')
         at--;
-    /* An Any without a URL: url.data is NULL. */
+    /* The URL of an Any may be empty; url.data may be NULL then. */
     const struct tc_schema_symbol *found = url.len ? tc_schema_find(s, tc_slice_of(url.data + at, url.len - at)) : NULL;
     return found && found->kind == TC_SYMBOL_MESSAGE ? found->of.message : NULL;
 }

@@ -1,9 +1,9 @@
-/* JSON of a message with all its fields, to be filled in.
+/* JSON of a message with all its fields but extensions, to be filled in.
  *
  * A message is {} within a message of its own type, when nested deeper than MOST_FRAMES, and once the text has
  * ENOUGH_BYTES: types that refer to many others would make a text of exponential size. Well-known types have their
  * short text anywhere, and a message set is always {}. Once the text has MOST_BYTES, fields are left out. Of a oneof
- * only the first field is written, so that torc_json_to_bytes takes the text as it is. */
+ * only the first field is written, since torc_json_to_bytes refuses a second one. */
 #include "json/model.h"
 #include "json/writer.h"
 

@@ -1,7 +1,10 @@
+/* Each attempt is counted in its endpoint's count and in the total of that count. A tracker in the call's arena takes
+ * the attempt off again. */
 #include "lb/active_requests.h"
 
 #include "base/mem.h"
 
+/* In the arena of the call. Has a reference to `counted` until on_done. */
 struct active_tracker {
     struct tc_call_tracker base;
     struct tc_active_requests *counted;

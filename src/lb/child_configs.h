@@ -28,7 +28,7 @@ struct tc_child_configs {
 struct tc_lb_config *tc_child_configs_new(const struct tc_lb_factory *factory, const struct tc_child_config *children,
                                           size_t n);
 /* Returns a config of one element, with one reference. `name` is the policy's cluster, or NULL if the policy has none;
- * `child` may be NULL for cds. */
+ * `child` may be NULL for cds. Takes references of its own to both. */
 static inline struct tc_lb_config *tc_child_config_single(const struct tc_lb_factory *factory, struct tc_rstr *name,
                                                           struct tc_lb_config *child)
 {
@@ -42,7 +42,7 @@ static inline const struct tc_child_configs *tc_child_configs(const struct tc_lb
     return TC_CONTAINER_OF(config, const struct tc_child_configs, base);
 }
 
-/* Returns the first element of a config that has one element. */
+/* Returns the element of a config that has exactly one element; borrowed from the config. */
 static inline const struct tc_child_config *tc_child_config_of(const struct tc_lb_config *config)
 {
     return &tc_child_configs(config)->at[0];
