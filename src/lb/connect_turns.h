@@ -15,14 +15,15 @@
 struct tc_connect_turns {
     struct tc_loop *loop;
     struct tc_link waiting; /* turns, the next one first */
-    struct tc_task end;     /* runs at the end of the loop's turn, when there is something to do */
+    struct tc_task end;     /* sets `left` to the full number at the end of the loop's turn, and runs turns that wait */
     uint32_t left;          /* parts that may still begin before the end of the loop's turn */
 };
 
-/* Embedded in a policy, which must take it out of the line before it ends: tc_list_remove(&t->link). */
+/* Embedded in a policy, whose shutdown must take the turn out of the line: tc_list_remove(&t->link). */
 struct tc_connect_turn {
     struct tc_link link;
-    /* Does at most *left parts, which may be 0, and subtracts them from *left. Returns true if there are more to do. */
+    /* Does at most *left parts, which may be 0, and subtracts them from *left. Returns true if there are more to do.
+     * The policy may be shut down meanwhile: then returns false. */
     bool (*run)(struct tc_connect_turn *t, uint32_t *left);
 };
 

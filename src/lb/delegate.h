@@ -1,4 +1,4 @@
-/* The helper: a policy's interface to the policy above it.
+/* The helper: a policy's interface to the policy above it. lb/policy.h says what the operations do.
  *
  * An operation that is NULL in a helper's table is delegated: the nearest helper up the tree that has the operation
  * performs it. So a policy writes only the operations that it changes for its children: most write update_state alone.
@@ -11,7 +11,7 @@
 
 #include "lb/policy.h"
 
-/* Prepares the helper of a child: `parent` is the helper of the policy that owns the child, and outlives it. */
+/* Prepares the helper of a child. `parent` is the next helper towards the channel, and must outlive `h`. */
 static inline void tc_lb_helper_init(struct tc_lb_helper *h, const struct tc_lb_helper_ops *ops,
                                      struct tc_lb_helper *parent)
 {

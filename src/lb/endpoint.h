@@ -27,13 +27,14 @@ int tc_locality_cmp(const struct tc_locality *a, const struct tc_locality *b);
 /* Appends {region="r", zone="z", sub_zone="s"}. NULL is written as three empty names. */
 void tc_locality_format(const struct tc_locality *l, struct tc_buf *out);
 
+/* EDS's HealthStatus, by its numbers; the decoder drops endpoints of any other status. UNKNOWN outside xDS. */
 enum tc_health { TC_HEALTH_UNKNOWN = 0, TC_HEALTH_HEALTHY = 1, TC_HEALTH_DRAINING = 3 };
 
 /* An attribute of an endpoint that this folder does not look into: immutable and counted. Implementations embed it
  * first. */
 struct tc_endpoint_extra {
     struct tc_ref ref;
-    void (*free)(struct tc_endpoint_extra *x);
+    void (*free)(struct tc_endpoint_extra *x); /* frees the object after its last reference has gone; any thread */
 };
 
 /* One endpoint: one or more addresses of the same server, and its attributes. Its identity is the unordered set of
@@ -42,7 +43,8 @@ struct tc_endpoint {
     struct tc_ref ref;
     /* For ring_hash, pick_first, policies of the application, and maglev where locality_weight is 0. Only the
      * proportions within a list count. From EDS: A113's share of the priority (1 for all endpoints of a priority whose
-     * shares are equal), or A42's product of the locality's weight and the endpoint's. 1 by default, 0 reads as 1. */
+     * shares are equal), or A42's product of the locality's weight and the endpoint's; 1 for a draining endpoint. 1 by
+     * default, 0 reads as 1. */
     uint64_t weight;
     struct tc_rstr *hash_key;     /* A76; NULL or empty: the endpoint has none, ring/item.h says what is hashed then */
     struct tc_locality *locality; /* NULL outside xDS; LOGICAL_DNS: its names are empty */
@@ -74,15 +76,15 @@ bool tc_endpoint_eq(const struct tc_endpoint *a, const struct tc_endpoint *b);
 struct tc_endpoints;
 
 struct tc_endpoints_child {
-    struct tc_rstr *name;
-    struct tc_endpoints *list;
+    struct tc_rstr *name;      /* a reference */
+    struct tc_endpoints *list; /* a reference */
 };
 
 struct tc_endpoints {
     struct tc_ref ref;
-    size_t n; /* endpoints at this level */
-    struct tc_endpoint **at;
-    size_t n_children; /* lists of named children, sorted by name */
+    size_t n;                /* endpoints at this level */
+    struct tc_endpoint **at; /* n references */
+    size_t n_children;       /* lists of named children, sorted by name */
     struct tc_endpoints_child *children;
 };
 
@@ -90,7 +92,7 @@ struct tc_endpoints {
  * tc_malloc; may be NULL when n is 0). */
 struct tc_endpoints *tc_endpoints_take(struct tc_endpoint **at, size_t n);
 /* Returns a list with children only, one reference. The children's names must differ. Takes ownership of the references
- * in `children` and of the array, which it sorts. */
+ * in `children` and of the array (from tc_malloc; may be NULL when n is 0), and sorts the array. */
 struct tc_endpoints *tc_endpoints_take_children(struct tc_endpoints_child *children, size_t n);
 /* NULL is allowed in both. */
 struct tc_endpoints *tc_endpoints_ref(struct tc_endpoints *e);

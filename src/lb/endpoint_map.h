@@ -9,13 +9,14 @@ struct tc_endpoint_map {
     size_t mask; /* slots - 1; slots is a power of two */
     struct {
         const struct tc_endpoint *endpoint; /* NULL: free */
-        uint32_t hash;                      /* the upper half of the hash of its addresses */
-        uint32_t index;
+        uint32_t hash;                      /* the upper half of the hash of the endpoint's addresses */
+        uint32_t index;                     /* the endpoint's place, as it was added */
     } * slots;
 };
 
 /* Makes an empty map, to which at most `n` endpoints may be added. Endpoints that are added must outlive the map. */
 void tc_endpoint_map_init(struct tc_endpoint_map *m, size_t n);
+/* A map of zeroes is allowed. */
 void tc_endpoint_map_fini(struct tc_endpoint_map *m);
 /* Adds the endpoint with `index` and returns `index`. If an endpoint of the same addresses is in the map already, adds
  * nothing and returns that endpoint's index. */

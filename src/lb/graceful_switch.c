@@ -7,7 +7,12 @@
  *
  * Updates and exit_idle go to the newest of the two. Requests for re-resolution are passed on from the newest alone,
  * since it has the latest endpoints. A policy may report from inside its factory's create(), before this file knows the
- * policy's pointer; the last such report is kept as `early`, and passed on when create() has returned. */
+ * policy's pointer. The last such report, and a request for re-resolution, are kept as `early`, and passed on when
+ * create() has returned.
+ *
+ * The graceful switch owns both places, and a place owns its policy. A place is freed as soon as its policy is shut
+ * down, since the policy then no longer calls its helper. The parent may shut the graceful switch down from inside a
+ * report, so a task frees its memory. Loop thread only. */
 #include "lb/graceful_switch.h"
 
 #include "base/log.h"
@@ -18,9 +23,9 @@
 struct switch_place {
     struct tc_lb_helper helper; /* the policy reports to it */
     struct tc_graceful_switch *owner;
-    struct tc_lb_policy *policy; /* NULL while create() runs */
+    struct tc_lb_policy *policy; /* owned; NULL while create() runs */
     struct {
-        struct tc_picker *picker; /* NULL: nothing was reported */
+        struct tc_picker *picker; /* a reference; NULL: no state was reported */
         enum torc_connectivity state;
         struct tc_status status;
         bool reresolution;
@@ -119,7 +124,8 @@ static struct switch_place *switch_place_new(struct tc_graceful_switch *g, const
     return s;
 }
 
-/* Passes on to the parent what the policy reported from inside create(). The parent may shut `g` down meanwhile. */
+/* Passes on to the parent what the policy reported from inside create(). The parent may shut the graceful switch down
+ * meanwhile, which frees the place. */
 static void tell_early_reports(struct switch_place *s)
 {
     struct tc_picker *picker = s->early.picker;

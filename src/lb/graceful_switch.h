@@ -13,7 +13,7 @@
 struct tc_graceful_switch;
 
 /* Returns a graceful switch without a policy: the first update makes one. Reports of the serving policy go to `helper`:
- * the child's helper, embedded in the parent policy, or the parent's own helper where the parent changes no report.
+ * the child's helper, which belongs to the parent, or the parent's own helper where the parent changes no report.
  * `helper` must stay valid until the shutdown. */
 struct tc_graceful_switch *tc_graceful_switch_new(struct tc_lb_helper *helper);
 /* Updates the newest policy, after making it if need be. Returns the policy's answer; the caller ends the status. If a
@@ -23,7 +23,7 @@ struct tc_status tc_graceful_switch_update(struct tc_graceful_switch *g, const s
 /* Makes the next update create a new policy although the factory is the same: for changes that an update cannot
  * express, such as other credentials for the policy's subchannels. */
 void tc_graceful_switch_renew(struct tc_graceful_switch *g);
-/* exit_idle goes to the newest policy, reset_backoff to both. */
+/* exit_idle goes to the newest policy, reset_backoff to each policy. Before the first update both do nothing. */
 void tc_graceful_switch_exit_idle(struct tc_graceful_switch *g);
 void tc_graceful_switch_reset_backoff(struct tc_graceful_switch *g);
 /* Writes the serving policy, and in its object the newer one as "next". Writes nothing if `g` is NULL or has no

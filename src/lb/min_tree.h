@@ -13,12 +13,12 @@ struct tc_min_node {
 /* Zero-initialised, it has no keys. */
 struct tc_min_tree {
     uint32_t leaves;           /* a power of two, or 0 */
-    struct tc_min_node *nodes; /* the root is nodes[1], place i nodes[leaves + i] */
+    struct tc_min_node *nodes; /* owned; the root is nodes[1], place i nodes[leaves + i]; NULL if leaves is 0 */
 };
 
 void tc_min_tree_fini(struct tc_min_tree *t);
-/* Sets the key of place i, in O(log n). INFINITY: the place has no key. If i is not below `leaves` the tree grows, in
- * O(i). */
+/* Sets the key of place i, in O(log n). INFINITY: the place has no key. The key must not be NaN. If i is not below
+ * `leaves` the tree grows, in O(i). */
 void tc_min_tree_set(struct tc_min_tree *t, uint32_t i, double key);
 /* Returns the key of place i, which must have been set; INFINITY: it has no key. */
 static inline double tc_min_tree_get(const struct tc_min_tree *t, uint32_t i)

@@ -53,7 +53,7 @@ bool tc_orca_next(struct tc_slice *rest, struct tc_orca_value *out)
         } else if (f.is_64bit && !orca_field_is_named(f.number)) {
             out->value = orca_read_double(f.value.data);
         } else {
-            continue; /* rps, a field of a later version, or a wrong wire type */
+            continue; /* rps, an unknown field that is not of 64 bits, or a wrong wire type */
         }
         *rest = left;
         return true;

@@ -23,7 +23,7 @@ enum tc_orca_field {
 struct tc_orca_value {
     uint64_t field;       /* enum tc_orca_field, or the number of an unknown field of 64 bits */
     struct tc_slice name; /* points into the report; empty for fields without names; UTF-8 without NUL */
-    double value;
+    double value;         /* the backend's: any double, NaN included; 0 for a map's entry without a value */
 };
 
 /* Takes the next value off the front of a report. Returns false with rest->len 0 at the end of the report. Returns

@@ -2,9 +2,9 @@
  *
  * A pick reads the picker and the RPC's arguments. It writes its answers (the pick, the trace, the session) and the
  * policy's bookkeeping of picks (counters, whose turn it is). It publishes and connects nothing from inside: a request
- * to the policy, such as a connection to an endpoint, is queued as a task of the policy. Every RPC makes a pick. While
- * the endpoint that it looks at first is READY and within its bound of loads, a pick costs O(log n) on average for n
- * endpoints, and does not walk over them. Loop thread only. */
+ * to the policy, such as a connection to an endpoint, is queued as a task of the policy. Every attempt of an RPC makes
+ * a pick. While the endpoint that a pick looks at first is READY and within its bound of loads, the pick costs O(log n)
+ * on average for n endpoints, and does not walk over them (an application's policy is free to). Loop thread only. */
 #ifndef TC_LB_PICKER_H
 #define TC_LB_PICKER_H
 
@@ -73,11 +73,12 @@ struct tc_pick_args {
 
 /* Tells a policy of the end of an attempt (load reports, circuit breakers, outlier detection). The picker that adds it
  * allocates it in the call's arena. on_done is called exactly once for each COMPLETE pick that is not dry. `status` is
- * NULL when the pick led to no RPC: the connection no longer takes any, or the call had to wait for credentials (then
- * another pick follows), or the attempt failed just before it would open a stream. A call that ends while it waits in
- * line for a stream (MAX_CONCURRENT_STREAMS) passes its status. `trailers` may be NULL. */
+ * NULL when the pick led to no RPC: the connection no longer takes any or the call had to wait for credentials (another
+ * pick follows in both cases), or the attempt failed just before it would open a stream. A call that ends while it
+ * waits in line for a stream (MAX_CONCURRENT_STREAMS) passes its status. `trailers` may be NULL. Both are borrowed for
+ * the call of on_done. */
 struct tc_call_tracker {
-    struct tc_call_tracker *next;
+    struct tc_call_tracker *next; /* set by tc_pick_track */
     void (*on_done)(struct tc_call_tracker *tracker, const struct tc_status *status, const struct tc_headers *trailers);
 };
 
@@ -100,7 +101,9 @@ static inline void tc_pick_track(struct tc_pick *pick, struct tc_call_tracker *t
 struct tc_picker;
 
 struct tc_picker_ops {
+    /* Picks for one attempt. `args` is borrowed for the call; `out` comes zero-initialised. */
     enum tc_pick_kind (*pick)(struct tc_picker *picker, const struct tc_pick_args *args, struct tc_pick *out);
+    /* Frees the picker after its last reference has gone. */
     void (*free)(struct tc_picker *picker);
 };
 

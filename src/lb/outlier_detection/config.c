@@ -32,7 +32,7 @@ struct tc_lb_config *tc_outlier_config_new(const struct tc_lb_factory *factory,
     return &c->base;
 }
 
-/* Leaves *out as it is where the key is absent. */
+/* Leaves *out as it is where the key is absent or null, and where the value is refused, which adds an error. */
 static void config_read_u32(const json_t *json, const char *key, uint32_t max, uint32_t *out,
                             struct tc_validation_errors *errors)
 {

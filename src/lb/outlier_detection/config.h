@@ -8,8 +8,8 @@
 /* The settings that A50's two algorithms have in common. */
 struct tc_outlier_algorithm {
     bool on;
-    uint32_t enforcement_percent;
-    uint32_t minimum_hosts;  /* with fewer endpoints that reach request_volume the algorithm does nothing */
+    uint32_t enforcement_percent; /* 0..100: the chance that an endpoint that the algorithm finds is ejected */
+    uint32_t minimum_hosts;       /* with fewer endpoints that reach request_volume the algorithm does nothing */
     uint32_t request_volume; /* RPCs that an endpoint must have had in the interval to be looked at; 0 counts as 1 */
 };
 
@@ -18,6 +18,7 @@ struct tc_outlier_settings {
     uint64_t interval_ms;
     uint64_t base_ejection_ms;
     uint64_t max_ejection_ms; /* as configured; the longer of this and base_ejection_ms counts */
+    /* 0..100. Once this share of the endpoints is ejected, no other is. One endpoint may be ejected in any case. */
     uint32_t max_ejection_percent;
     struct tc_outlier_algorithm success_rate;
     uint32_t stdev_factor; /* of the success rate algorithm, in thousandths */

@@ -7,7 +7,7 @@
  *      time is over returns.
  *
  * max_ejection_percent stops ejections. An algorithm's enforcement percentage is the chance that an endpoint that it
- * finds is ejected. Loop thread only. */
+ * finds is ejected. The endpoints are the policy's (endpoints.h); nothing here outlives the sweep. Loop thread only. */
 #include "lb/outlier_detection/ejection.h"
 
 #include <float.h>

@@ -13,7 +13,7 @@ struct tc_outlier_count {
 
 /* One endpoint. A new one is zero-initialised, except `endpoint`. */
 struct tc_outlier {
-    struct tc_endpoint *endpoint;  /* borrowed from the list; its identity is its set of addresses (A61) */
+    struct tc_endpoint *endpoint;  /* borrowed from the list; known again by its set of addresses (A61) */
     struct tc_outlier_count now;   /* RPCs that ended since the last sweep */
     struct tc_outlier_count swept; /* RPCs that ended in the interval before the last sweep */
     bool ejected;
@@ -23,8 +23,8 @@ struct tc_outlier {
 };
 
 /* Performs the work of A50's timer: closes the interval's counts, ejects endpoints by the algorithms that are on, and
- * returns endpoints to service whose ejection time is over. Logs each change; `target` begins the lines. Returns true
- * if `ejected` of any endpoint changed. */
+ * returns the ejected endpoints whose time is over to service. `all` has the policy's n endpoints, none of them NULL.
+ * Logs each change at INFO; `target` begins the lines. Returns true if `ejected` of any endpoint changed. */
 bool tc_outlier_sweep(struct tc_outlier **all, size_t n, const struct tc_outlier_settings *s, uint64_t now_ms,
                       struct tc_rng *rng, struct tc_slice target);
 

@@ -14,7 +14,7 @@
  *
  * Ownership: the policy owns the set of endpoints. The child owns the wrappers, and a picked RPC holds a reference of
  * its wrapper. So a wrapper may outlive its release (its `inner` is then NULL) and the policy (`set` and `outlier` are
- * then NULL). */
+ * then NULL). Loop thread only. */
 #include "lb/outlier_detection/policy.h"
 
 #include "base/mem.h"
@@ -37,11 +37,11 @@ struct od_policy {
 
 struct od_subchannel {
     struct tc_wrapped_subchannel wrapped;
-    struct tc_outlier *outlier; /* borrowed from `watched`; NULL: the endpoint is not watched */
-    tc_subchannel_health_fn on_health;
+    struct tc_outlier *outlier;        /* borrowed from `watched`; NULL: the endpoint is not watched */
+    tc_subchannel_health_fn on_health; /* the watcher's; NULL: none, or the wrapper was released */
     void *health_arg;
-    struct tc_status inner_health;
-    bool told_ejected; /* `ejected` as subchannel_watch_health or health_task last told it */
+    struct tc_status inner_health; /* as the inner subchannel told it last; OK before the health is watched */
+    bool told_ejected;             /* `ejected` as subchannel_watch_health or health_task last told it */
     struct tc_task health_task;
 };
 
@@ -183,12 +183,12 @@ static void policy_set_timer(struct od_policy *p)
 struct od_picker {
     struct tc_picker base;
     const struct tc_wrapped_subchannels *subchannels; /* compared, never read: the policy may be gone */
-    struct tc_picker *child;
+    struct tc_picker *child;                          /* a reference */
 };
 
 struct od_tracker {
     struct tc_call_tracker base;
-    struct od_subchannel *subchannel;
+    struct od_subchannel *subchannel; /* a reference (wrapped.ref) */
 };
 
 static void tracker_on_done(struct tc_call_tracker *base, const struct tc_status *status,

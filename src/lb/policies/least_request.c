@@ -10,7 +10,11 @@
  * deadline. With them a pick costs O(log n); with FULL_SCAN the end of an RPC does, too. An endpoint has the same place
  * in `ready` and in the tree.
  *
- * All chance in a pick comes from the RPC's random number, so that a dry pick tells what the pick will be. */
+ * All chance in a pick comes from the RPC's random number, so that a dry pick tells what the pick will be.
+ *
+ * The base, struct tc_petiole, owns the endpoints (struct lr_child). An RPC holds a reference of its endpoint's count
+ * alone, which may outlive the endpoint and the policy. Loop thread only, except the functions of configs: any
+ * thread. */
 #include "lb/policies/least_request.h"
 
 #include <math.h>
@@ -24,7 +28,7 @@
 #include "lb/policies/petiole.h"
 
 enum { CHOICES_DEFAULT = 2, CHOICES_MAX = 10 };
-#define STEP_MAX 0x1p32 /* the longest step of virtual time, for many RPCs or a large bias */
+#define STEP_MAX 0x1p32 /* the longest step of virtual time: for many RPCs, a large bias or a small weight */
 #define NOW_MAX 0x1p40  /* beyond it virtual time begins again at 0: a double must not lose steps of 1 */
 
 enum lr_mode { LR_N_CHOICES, LR_FULL_SCAN, LR_WEIGHTED };
@@ -32,20 +36,20 @@ enum lr_mode { LR_N_CHOICES, LR_FULL_SCAN, LR_WEIGHTED };
 struct lr_config {
     struct tc_lb_config base; /* first */
     enum lr_mode mode;
-    unsigned choices;
-    double bias;
+    unsigned choices; /* 2..CHOICES_MAX, for LR_N_CHOICES */
+    double bias;      /* activeRequestBias, for LR_WEIGHTED: finite, not negative */
 };
 
 struct least_request {
     struct tc_petiole base;
-    struct tc_lb_config *config;
-    TC_VEC(struct lr_child *) ready; /* the READY endpoints, in no order */
+    struct tc_lb_config *config;     /* of the last update, a reference; NULL before it, and after the shutdown */
+    TC_VEC(struct lr_child *) ready; /* the READY endpoints, borrowed, in no order */
     struct tc_min_tree keys;         /* by place; not used by N_CHOICES */
     double now;                      /* virtual time: the last deadline that was picked */
-    uint32_t heaviest;               /* the greatest weight of the last list: its step is 1 while it has no RPCs */
+    uint32_t heaviest; /* the last list's greatest weight (>= 1), with which a step is 1 while there are no RPCs */
 };
 
-/* One endpoint. `owner` and `active` are set when it is READY for the first time. */
+/* One endpoint. `owner` (borrowed) and `active` (a reference) are set when it is READY for the first time. */
 struct lr_child {
     struct tc_petiole_child base;
     struct least_request *owner;

@@ -5,7 +5,10 @@
  * While the policy stays READY, changes of its children are gathered, and one task publishes them.
  *
  * Endpoint children are made and updated in turns (lb/connect_turns.h): those before `given` have the endpoints of the
- * last update. */
+ * last update. While they are updated (`updating`) their reports only add up, and petiole_reconcile follows once.
+ *
+ * The policy owns its children, and each of them its endpoint child. A picker has a reference of its set alone, which
+ * is empty once the policy has given the set up: a picker may outlive the policy. Loop thread only. */
 #include "lb/policies/petiole.h"
 
 #include "base/mem.h"

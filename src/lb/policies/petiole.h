@@ -19,7 +19,7 @@ struct tc_petiole;
 /* One endpoint; it stays over updates whose list has an endpoint with the same set of addresses. */
 struct tc_petiole_child {
     struct tc_endpoint *endpoint;             /* of the last list; a reference */
-    struct tc_endpoint_child *endpoint_child; /* its `index` is the child's place in `children`; NULL: not made yet */
+    struct tc_endpoint_child *endpoint_child; /* owned; `index` is its place in `children`; NULL: not made yet */
     enum torc_connectivity state;             /* CONNECTING before the first report */
 };
 
@@ -36,15 +36,15 @@ struct tc_petiole_set {
 
 struct tc_petiole_picker {
     struct tc_picker base;
-    struct tc_petiole_set *set;
+    struct tc_petiole_set *set; /* a reference */
 };
 
 struct tc_petiole_ops {
     struct tc_picker_ops picker; /* of a struct tc_petiole_picker; free must be tc_petiole_picker_free */
     size_t child_size;           /* of the policy's struct for an endpoint */
     /* A child has reported. `before` is its state before the report; it may be the same: a READY child that has another
-     * subchannel now reports READY again. The set holds the child's picker already, but nothing was published for the
-     * report yet. Must not shut the policy down. NULL: nothing to do. */
+     * subchannel now reports READY again. The set holds the picker of a READY child already, but nothing was published
+     * for the report yet. Must not shut the policy down. NULL: nothing to do. */
     void (*on_state)(struct tc_petiole *p, struct tc_petiole_child *c, enum torc_connectivity before);
     /* A READY picker is about to be published, because the policy became READY, or the READY children, their pickers or
      * their places changed. The call may come by a task after the change: until then picks find READY children that
@@ -57,17 +57,17 @@ struct tc_petiole_ops {
 struct tc_petiole {
     struct tc_lb_policy base; /* first */
     const struct tc_petiole_ops *ops;
-    struct tc_petiole_child **children; /* in the order of the list */
+    struct tc_petiole_child **children; /* owned, in the order of the list, each endpoint once */
     size_t n;
-    size_t given;               /* children before this one have their endpoint of the last update */
-    struct tc_petiole_set *set; /* NULL: there are no children */
-    struct tc_lb_config *pick_first_config;
-    struct tc_rstr *resolution_note;
-    struct tc_status last_error;
-    struct tc_picker *waiting;                 /* the picker of the child that became CONNECTING last; NULL: none did */
-    bool updating;                             /* children are being replaced or updated: nothing is published */
-    bool ready_changed;                        /* READY children, their pickers or places may have changed */
-    enum torc_connectivity state;              /* as reported; TORC_CONNECTIVITY_SHUTDOWN: nothing yet */
+    size_t given;                           /* children before this one have their endpoint of the last update */
+    struct tc_petiole_set *set;             /* a reference; NULL: there are no children */
+    struct tc_lb_config *pick_first_config; /* a reference, for the endpoint children; NULL after the shutdown */
+    struct tc_rstr *resolution_note;        /* of the last update, a reference; NULL: none */
+    struct tc_status last_error;            /* of the child that failed last; OK: none did */
+    struct tc_picker *waiting;    /* a reference: the picker of the child that became CONNECTING last; NULL: none did */
+    bool updating;                /* children are being replaced or updated: nothing is published */
+    bool ready_changed;           /* READY children, their pickers or places may have changed */
+    enum torc_connectivity state; /* as reported; TORC_CONNECTIVITY_SHUTDOWN: nothing yet */
     size_t counts[TORC_CONNECTIVITY_SHUTDOWN]; /* children by state */
     struct tc_task ready_task;                 /* reports changes among READY children together */
     struct tc_connect_turn turn;               /* gives the children their endpoints */
@@ -85,6 +85,7 @@ void tc_petiole_reset_backoff(struct tc_lb_policy *base);
 void tc_petiole_shutdown(struct tc_lb_policy *base);
 void tc_petiole_describe(const struct tc_lb_policy *base, struct tc_describe *d);
 
+/* The `free` of the pickers. */
 void tc_petiole_picker_free(struct tc_picker *picker);
 
 /* Returns the child that a round robin picks next, or TC_INDEX_NONE if none is READY. */
@@ -104,7 +105,7 @@ static inline uint32_t tc_petiole_take_turn(struct tc_petiole_set *set, const st
     return i;
 }
 
-/* Picks by child i, which is READY, for the policy of that name. */
+/* Picks by child i, which is READY, for the policy of that name (a static string). */
 static inline enum tc_pick_kind tc_petiole_pick_child(struct tc_petiole_set *set, uint32_t i, const char *policy,
                                                       const struct tc_pick_args *args, struct tc_pick *out)
 {
