@@ -1,12 +1,13 @@
-/* A channel on its loop: resolver -> service config and config selector -> LB policy -> picker -> calls.
+/* A channel on its loop: resolver -> service config and config selector -> LB policy -> picker -> calls. Loop thread
+ * only, apart from the counting of references.
  *
  *            first call, connect                  no call for idle_timeout_ms
  *   (made) ----------------------> CONNECTING ... ---------------------------> IDLE (resolver and policy are gone)
  *                                   READY, TRANSIENT_FAILURE, as the policy says
  *
  * A resolver's result is applied in tc_channel_on_result: first the policy, then the config selector, so that a route
- * never leads to a cluster that the policy does not have yet. A result that is only an error goes to the policy, if
- * there is one; service config and selector stay as they are.
+ * never leads to a cluster that the policy does not have yet. A result that is only an error goes to the policy, and
+ * service config and selector stay as they are; without a policy, calls fail with the error unless they wait for ready.
  *
  * The policy publishes a state and a picker (tc_channel_set_state). Calls use lb.picker. Each new picker has the calls
  * that wait for one try again, by the serial queue; several new pickers before that cause one try (pick_queue.c).
@@ -67,7 +68,8 @@ static void on_unref(struct tc_task *task)
 }
 
 /* Policies end by tasks that use what the channel holds for them (the application's factories, the LB environment). A
- * busy turn may leave such tasks in the serial queue, so the last unref is queued behind them. */
+ * busy turn may leave such tasks in the serial queue, so the task that gives back the loop's reference is queued behind
+ * them. */
 static void on_last_turn_end(struct tc_task *task)
 {
     torc_channel *ch = TC_CONTAINER_OF(task, torc_channel, unref_task);
@@ -272,6 +274,8 @@ static struct tc_service_config *choose_config(torc_channel *ch, const struct tc
     return c;
 }
 
+/* Returns the config for the policy's update, a reference: the result's; after an error the present one; else the
+ * service config's, or that of pick_first. */
 static struct tc_lb_config *choose_policy(torc_channel *ch, const struct tc_resolver_result *r)
 {
     if (r->lb_config)
@@ -283,6 +287,7 @@ static struct tc_lb_config *choose_policy(torc_channel *ch, const struct tc_reso
     return lb ? tc_lb_config_ref(lb) : tc_lb_default_config(ch->plugins.policies, "pick_first");
 }
 
+/* Gives the policy a result, after making the policy if there is none. Returns false if the policy refused it. */
 static bool update_policy(torc_channel *ch, const struct tc_resolver_result *r)
 {
     struct tc_lb_config *config = choose_policy(ch, r);
@@ -362,7 +367,7 @@ bool tc_channel_on_result(void *arg, struct tc_resolver_result *r)
         }
         tc_service_config_unref(ch->resolution.service_config);
         ch->resolution.service_config = config;
-        /* A resolver that chooses the policy (xDS) has no service config that asks for health checks or scaling. */
+        /* Where the resolver chooses the policy (xDS), health checks and scaling of a service config do not count. */
         bool asks = config && !r->lb_config;
         tc_health_checks_set(ch->conn_config->health, asks ? tc_service_config_health(config) : NULL);
         tc_scaling_set(&ch->lb.scaling, asks ? tc_service_config_max_connections(config) : 1);

@@ -7,14 +7,16 @@
 #include "runtime/runtime.h"
 
 /* Ends a private channel, and gives back the caller's reference: called once. No callback of the channel, its watches
- * or its calls (not even on_done) comes from inside or later. The memory is freed after this turn of the loop. */
+ * or its calls (not even on_done) comes from inside or later. The memory stays at least until step 5 of this turn
+ * (io/loop.h); a task frees it. */
 void tc_channel_shutdown(torc_channel *ch);
 /* Ends all backoffs: of the resolver, of subchannels, of side streams. */
 void tc_channel_reset_backoff(torc_channel *ch);
 /* Has an IDLE channel start to connect. Does nothing to a channel that has ended. */
 void tc_channel_exit_idle(torc_channel *ch);
 
-/* Adds a watch, which its owner embeds. fn is called with each state that is delivered from now on. */
+/* Adds a watch, which its owner embeds and keeps until the watch is removed or the channel has ended. fn is called with
+ * each state that is delivered from now on; never, if the channel has ended already. */
 void tc_channel_watch_add(torc_channel *ch, struct tc_channel_watch *watch);
 /* Removes a watch: fn is no longer called. Does nothing if the channel has ended, or if the watch was never added; the
  * link must be initialised in any case. */

@@ -2,8 +2,11 @@
  * (on_runtime_shutdown, on_exit_idle, on_free), which run on the loop.
  *
  * Target, resolver, authority, service config and credentials are checked and fixed here, so that torc_channel_new can
- * refuse them with a reason, and every thread may read them later. The first use on the loop, such as a
- * call or a watch, attaches the channel (tc_channel_attach in channel.c); until then nothing connects. */
+ * refuse them with a reason, and every thread may read them later. If a step fails, tc_channel_unref frees what the
+ * steps before it made, and tells plugins.release that the channel was not made (channel_destroy in channel.c).
+ *
+ * On the loop, the first call, watch, request to connect or to reset backoffs, or torc_channel_free attaches the
+ * channel (tc_channel_attach in channel.c); tc_channel_new_private attaches it at once. Until then nothing connects. */
 #include "channel/create.h"
 
 #include <torc/version.h>

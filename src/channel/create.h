@@ -13,7 +13,8 @@ torc_channel *tc_channel_make(torc_runtime *rt, const char *target, const struct
                               const struct tc_channel_plugins *plugins, bool is_private, torc_error **error);
 /* Makes a channel without a public handle: to an xDS server, for instance. Loop thread only. The channel connects with
  * its first call. The caller ends the channel with tc_channel_shutdown. `policies` must outlive the channel. Returns
- * NULL with *why set, which the caller frees, if target or options are malformed. */
+ * NULL with *why set, which the caller ends, if target or options are malformed. If the runtime was shut down, the
+ * channel that is returned has ended already. */
 torc_channel *tc_channel_new_private(torc_runtime *rt, const char *target, const struct torc_channel_options *options,
                                      const struct tc_lb_registry *policies, struct tc_status *why);
 

@@ -2,7 +2,10 @@
  *
  * tc_channel_describe writes the tree of LB policies as JSON. tc_call_awaited_text says what a call waits for in its
  * stage, for the text of DEADLINE_EXCEEDED. tc_call_explain_pick is the pick of a dry call (torc_explain), and
- * tc_call_awaited finds in the tree the connections that a dry call would wait for. */
+ * tc_call_awaited finds in the tree the connections that a dry call would wait for.
+ *
+ * Nothing here sends or connects: all picks are dry (lb/picker.h). tc_call_explain_pick alone ends its call; the other
+ * functions leave calls as they were. */
 #include "channel/explain.h"
 
 #include "base/mem.h"
@@ -154,8 +157,9 @@ static bool address_is_awaited(const json_t *address)
            json_is_true(json_object_get(address, "tried")) && !json_is_true(json_object_get(address, "failed"));
 }
 
-/* Walks the tree of tc_channel_describe down to the addresses that are being connected. Follows the call's cluster at a
- * cluster_manager, the priority that serves at a priority policy, and all branches where that one does not exist. */
+/* Walks the tree of tc_channel_describe down to the addresses that are being connected, and appends them to `out`. At a
+ * cluster_manager it follows the call's cluster, at a priority policy the priority that serves. It follows all branches
+ * at other policies, and where that cluster or priority does not exist. */
 static void node_find_awaited(const json_t *node, struct tc_slice cluster, json_t *out)
 {
     static const char *const branches[] = {"child", "clusters", "priorities", "targets", "endpoints", "children"};

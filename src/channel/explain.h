@@ -11,7 +11,7 @@ struct tc_describe;
 /* Writes the JSON of torc_channel_describe, as the member `key`; NULL: as the root. */
 void tc_channel_describe(const torc_channel *ch, const char *key, struct tc_describe *d);
 
-/* Returns the arguments of a call's pick. `trace` may be NULL. */
+/* Returns the arguments of a call's pick, which borrow from the call. `trace` may be NULL. */
 static inline struct tc_pick_args tc_call_pick_args(struct tc_call *c, struct tc_pick_trace *trace)
 {
     return (struct tc_pick_args){
@@ -29,7 +29,7 @@ static inline struct tc_pick_args tc_call_pick_args(struct tc_call *c, struct tc
     };
 }
 
-/* Appends to `b` what the call waits for in its stage, for people. Returns the text of `b`. */
+/* Appends to `b` what the call waits for in its stage, for people. Returns the text of `b`, valid until `b` changes. */
 const char *tc_call_awaited_text(struct tc_call *c, struct tc_buf *b);
 /* Picks for a dry call, sets attempt.outcome, and ends the call: with the failure of the pick, or else with OK. */
 void tc_call_explain_pick(struct tc_call *c, const struct tc_pick_args *args);

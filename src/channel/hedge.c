@@ -1,10 +1,14 @@
 /* Hedging (A6): attempts of one call side by side. The next attempt begins after a delay, or when an attempt has failed
- * with a non-fatal status. The call takes the result of the first attempt that answers.
+ * with a non-fatal status. Loop thread only.
  *
- * Each attempt is a call of its own (struct tc_call with `parent`), from the pick on, with the parent's config. The
- * parent keeps the request messages; attempt_flush gives each attempt the messages that it has not written yet, one at
- * a time. The parent commits to the first attempt that brings headers ("winner"), or, when the buffers are full, to the
- * attempt that has written most; the other attempts are cancelled.
+ * The call ends as the attempt to which it is committed. While there is none, it ends as the first attempt that
+ * succeeds, fails with a fatal status or is refused on this side; else as the attempt that ended last, once none runs
+ * and none will begin.
+ *
+ * Each attempt is a call of its own (struct tc_call with `parent`), from tc_call_attempt on, with the parent's config.
+ * The parent keeps the request messages; attempt_flush gives each attempt the messages that it has not been given yet,
+ * one at a time. The parent commits to the first attempt that brings headers ("winner"), or, when the buffers are full,
+ * to the attempt that has written most; the other attempts are cancelled.
  *
  * The headers and trailers that an attempt received live in its arena, and the parent shows them to the application, so
  * attempts are freed only with the parent. Messages that the winner received are handed on to the parent. */
@@ -18,21 +22,21 @@
 
 struct attempt {
     struct hedge *hedge;
-    struct tc_call *call;
+    struct tc_call *call;         /* owned; hedge_free frees it */
     struct tc_send_message *next; /* of the parent's messages; NULL: the attempt was given all */
     uint32_t n_written;
-    bool over;
+    bool over; /* ended or cancelled: no event of the attempt follows */
 };
 
 struct hedge {
     struct tc_hedge base;
     struct tc_call *parent;
-    struct tc_timer timer; /* until the next attempt */
-    unsigned n_running;
-    bool frozen; /* no further attempt begins */
-    bool stopped;
+    struct tc_timer timer;  /* until the next attempt */
+    unsigned n_running;     /* attempts that are not over */
+    bool frozen;            /* no further attempt begins */
+    bool stopped;           /* the parent is over (hedge_stop) */
     struct attempt *winner; /* the attempt that the call is committed to; NULL: none yet */
-    struct attempt *last;   /* the attempt that ended last */
+    struct attempt *last;   /* the attempt that ended last; NULL: none has ended by itself */
     struct attempt attempts[TC_RETRY_MAX_ATTEMPTS];
 };
 
@@ -162,7 +166,7 @@ static void on_written(void *arg)
 
 /* Counts an attempt's outcome for the throttle, and sets `frozen` if the server wants no further attempt. Returns false
  * if the outcome ends the call: success, a fatal status, a refusal on this side. Else stores the server's pushback in
- * *delay_ms (0: none). */
+ * *delay_ms (0: none, or to try again at once). */
 static bool attempt_count(struct attempt *a, const struct tc_call_end *end, uint64_t *delay_ms)
 {
     struct hedge *h = a->hedge;

@@ -13,13 +13,13 @@ struct tc_hedge {
 };
 
 struct tc_hedge_ops {
-    /* A message was pushed to the parent's send buffer. NULL: the parent half-closed without a message. */
+    /* A message, borrowed, was pushed to the parent's send buffer. NULL: the parent half-closed without a message. */
     void (*send)(struct tc_hedge *h, struct tc_send_message *message);
     /* The parent wants messages: asks the winner for them. Does nothing while there is no winner. */
     void (*read)(struct tc_hedge *h);
     /* The parent is over: cancels the attempts that run. What the parent shows of an attempt stays until `free`. */
     void (*stop)(struct tc_hedge *h);
-    /* Returns the attempt that the parent is committed to; NULL: none yet. */
+    /* Returns the attempt that the parent is committed to, borrowed until `free`; NULL: none yet. */
     const struct tc_call *(*winner)(const struct tc_hedge *h);
     /* Frees the attempts. Any thread. */
     void (*free)(struct tc_hedge *h);

@@ -8,7 +8,11 @@
  * Receiving: `reads` counts the messages that the owner asked for and has not got; `reads_given` of them were asked of
  * the present stream.
  *
- * A call that hedges has no stream: hedge.c passes messages on to the attempts, and reads to the winner. */
+ * A call that hedges has no stream: hedge.c passes messages on to the attempts, and reads to the winner.
+ *
+ * Interceptors with on_message see a message before it gets to the send buffer, and a received message before the owner
+ * gets it. The walk (rpc.h) owns a message until the message has passed; then the send buffer or the owner of the call
+ * has it. */
 #include "channel/messages.h"
 
 #include "channel/call_internal.h"
@@ -82,7 +86,8 @@ void tc_call_send_held(struct tc_call *c)
         on_sent_passed(w, tc_walk_begin(w, c->rpc, TC_HOOK_MESSAGE, false));
 }
 
-/* The message passes the interceptors, at once or when the request has passed on_start. */
+/* The message passes the interceptors, at once or when the request has passed on_start. Takes over the owner; if there
+ * is none, copies the bytes. */
 TC_APART static void message_intercept(struct tc_call *c, struct tc_slice bytes, struct tc_rstr *owner, bool plain,
                                        bool end)
 {
@@ -97,6 +102,7 @@ TC_APART static void message_intercept(struct tc_call *c, struct tc_slice bytes,
         tc_call_send_held(c);
 }
 
+/* Takes over the reference. */
 static void message_give(struct tc_call *c, struct tc_rstr *message)
 {
     if (c->events->on_message)
@@ -131,6 +137,7 @@ static void on_received_passed(struct tc_walk *w, enum tc_walk_end end)
         tc_call_flush_reads(c);
 }
 
+/* Takes over the reference. */
 TC_APART static void message_intercept_received(struct tc_call *c, struct tc_rstr *message)
 {
     struct tc_walk *w = &c->rpc->received;
@@ -153,6 +160,7 @@ void tc_call_deliver(struct tc_call *c, struct tc_rstr *message)
 
 /* --- sending --- */
 
+/* Takes over the owner, also on failure; NULL: the bytes live as long as the call. */
 static int message_send(struct tc_call *c, struct tc_slice bytes, struct tc_rstr *owner, bool plain, bool end)
 {
     struct tc_call_messages *m = &c->messages;

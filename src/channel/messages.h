@@ -6,8 +6,8 @@
 
 /* Sends one message. Takes over the reference, also on failure. `end`: half-closes after the message. Returns 0, or
  * TORC_ESTATE while a message is under way (until on_written) or after a half-close; TORC_ECLOSED after the call's end;
- * TORC_ELIMIT, and ends the call, for a message that is too long for gRPC's length prefix. A message beyond the call's
- * limit ends the call later, when a stream is given the message. */
+ * TORC_ELIMIT, and ends the call, for a message that is too long for gRPC's length prefix. For a message beyond the
+ * call's limit returns 0: the call ends when a stream is given the message, possibly from inside. */
 int tc_call_send(struct tc_call *c, struct tc_rstr *message, bool end);
 /* Sends a message as tc_call_send does, but never compressed, whatever the call's option says. */
 int tc_call_send_plain(struct tc_call *c, struct tc_rstr *message, bool end);
@@ -36,18 +36,19 @@ static inline bool tc_call_may_read(const struct tc_call *c)
            (!c->rpc->received.message && c->messages.reads_given == 0);
 }
 
-/* Any thread, as tc_call_init. */
+/* Prepares the messages of a zeroed call whose channel and parent are set. Any thread, as tc_call_init. */
 void tc_call_messages_init(struct tc_call *c);
 /* Gives the stream the next message, or the half-close, if it can take one. May end the call (tc_call_too_large). */
 void tc_call_flush(struct tc_call *c);
 /* Asks the stream, if there is one, for the messages that are wanted. */
 void tc_call_flush_reads(struct tc_call *c);
-/* Events of the stream; `arg` is the call. */
+/* Events of the stream; `arg` is the call. tc_call_on_message takes over the reference. */
 void tc_call_on_written(void *arg);
 void tc_call_on_message(void *arg, struct tc_rstr *message);
-/* Commits the call: no attempt sends the request again, and written messages are dropped. */
+/* Commits the call: no other attempt sends the request again, and written messages are dropped. */
 void tc_call_commit(struct tc_call *c);
-/* Returns true if the call, or all calls of the channel, keep more bytes of request messages than they may. */
+/* Returns true if the send buffer of the call, or those of all calls of the channel together, hold more bytes than they
+ * may (retry_buffer_bytes, channel_retry_buffer_bytes). */
 bool tc_call_over_buffer(const struct tc_call *c);
 /* Has the next attempt write from the first message, and ask again for the messages that were not received. */
 void tc_call_messages_rewind(struct tc_call *c);

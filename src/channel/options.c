@@ -44,7 +44,7 @@ static bool proxy_is_valid(const char *url)
 }
 
 /* Accepts "host", "host:80", "[::1]", "[::1]:80" and "::1". Strict, because the authority becomes a header, and the
- * name that the server's certificate must have. */
+ * name that the server's certificate must have. A NUL must follow `s`. */
 static bool authority_is_valid(struct tc_slice s)
 {
     struct tc_slice host, rest;
@@ -55,7 +55,7 @@ static bool authority_is_valid(struct tc_slice s)
            (rest.data[0] == ':' && tc_parse_u64(tc_slice_of(rest.data + 1, rest.len - 1), UINT16_MAX, &port) == 0);
 }
 
-/* Returns the text of a fault in the options, or NULL. */
+/* Returns the static text of a fault in the options, or NULL. */
 static const char *options_fault(const struct torc_channel_options *o)
 {
     if (!o->credentials)

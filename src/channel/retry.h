@@ -23,7 +23,8 @@ static inline void tc_retry_throttle_success(struct tc_retry_throttle *t)
     t->tokens = TC_MIN(t->tokens + t->ratio, t->max);
 }
 
-/* The server's wish for further attempts (grpc-retry-pushback-ms). STOP: the value is negative or malformed. */
+/* The server's wish for further attempts (grpc-retry-pushback-ms). STOP: the value is negative, malformed, or above
+ * INT32_MAX. */
 enum tc_pushback { TC_PUSHBACK_NONE, TC_PUSHBACK_DELAY, TC_PUSHBACK_STOP };
 /* Reads the server's wish from the trailers (may be NULL). Stores *delay_ms with DELAY only. */
 enum tc_pushback tc_retry_pushback(const struct tc_headers *trailers, uint64_t *delay_ms);
@@ -37,7 +38,7 @@ struct tc_retry {
 
 /* The failure of an attempt. */
 struct tc_retry_outcome {
-    int code;
+    int code;                          /* enum torc_status_code, not OK */
     const struct tc_headers *trailers; /* NULL: none came */
     bool resendable;                   /* the call is not committed, and its messages fit the buffers */
 };

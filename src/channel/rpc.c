@@ -14,7 +14,8 @@
  *
  * Hooks are application code. A hook cannot end the RPC from inside: functions that end an RPC are deferred. But a hook
  * may destroy the application's own LB policy at once. So on_attempt and the observers, whose cause may be inside a
- * policy, are called by the serial queue. A hook may also fork: in the child nothing goes on (tc_loop_forked). */
+ * policy, are never called at once: the serial queue calls on_attempt, and the observers, too, unless another walk or
+ * the end of the RPC comes first. A hook may also fork: in the child nothing goes on (tc_loop_forked). */
 #include "channel/rpc.h"
 
 #include "base/mem.h"
@@ -206,8 +207,8 @@ static bool walk_take(struct tc_walk *w, const struct tc_interceptor *it, int ve
     return false;
 }
 
-/* Calls one interceptor. Returns its verdict, and stores the text for it. TORC_PENDING without w->pending set is a
- * mistake of the interceptor, which did not call torc_rpc_suspend. */
+/* Calls one interceptor. Returns its verdict, and stores the text for it, which the caller owns (NULL: none).
+ * TORC_PENDING without w->pending set is a mistake of the interceptor, which did not call torc_rpc_suspend. */
 static int walk_ask(struct tc_walk *w, const struct tc_interceptor *it, struct tc_rstr **text)
 {
     torc_rpc *rpc = w->rpc;

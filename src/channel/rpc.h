@@ -60,7 +60,7 @@ struct torc_rpc {
     struct tc_sight *first_sight, **last_sight; /* what observers have not been told yet */
     struct tc_task tell;
     bool begun;                 /* the request has passed on_start */
-    bool ending;                /* the outcome walks or has walked past on_status */
+    bool ending;                /* the walk past on_status has begun, or tc_rpc_end was called */
     bool waits_at_end;          /* of a channel: the outcome waits for an interceptor, or behind a received message */
     bool sent_plain, sent_last; /* of sent.message */
     struct tc_headers *more_headers, *more_trailers; /* of a server, to add to; NULL: too late, or a channel's RPC */
@@ -70,21 +70,21 @@ struct torc_rpc {
     char *states;            /* of the interceptors, by tc_interceptor.state_at */
 };
 
-/* A pick and an event, as observers see them. */
+/* A pick and an event, as observers see them. Texts are in the arena of the tc_sight, "" where there is none. */
 struct torc_pick {
-    int outcome;
-    uint32_t attempt;
+    int outcome;      /* enum torc_pick_kind */
+    uint32_t attempt; /* its number */
     const char *endpoint, *policy, *cluster;
-    int code;
+    int code; /* enum torc_status_code */
     const char *text;
 };
 
 struct torc_wire {
-    int event;
+    int event; /* enum torc_wire_kind */
     uint32_t attempt;
     const char *peer;
     uint64_t bytes;
-    int code;
+    int code; /* enum torc_status_code */
 };
 
 /* A pick or an event on its way to the observers (interceptors with on_pick or on_wire), with its texts. */
@@ -118,7 +118,7 @@ enum tc_walk_end tc_walk_go_on(struct tc_walk *w);
 void tc_walk_let_go(struct tc_walk *w);
 /* Ends the walk, and frees its message and failure. Allowed for a walk that is zeroed or over. */
 void tc_walk_stop(struct tc_walk *w);
-/* Returns the name of the interceptor that holds up the walk, or NULL. */
+/* Returns the name of the interceptor that holds up the walk, borrowed from the list, or NULL. */
 const char *tc_walk_holder(const struct tc_walk *w);
 /* Returns the name of an interceptor that holds up the request, a message or the outcome, or NULL. */
 const char *tc_rpc_holder(const torc_rpc *rpc);
@@ -152,7 +152,7 @@ struct torc_pending {
  * hooks, and if the hook has a delay already. */
 torc_pending *tc_rpc_suspend(torc_rpc *rpc);
 /* Ends a delay with a verdict: the walk goes on, or fails, on the loop. Takes over the interceptor's reference, and the
- * text. Any thread. */
+ * text (NULL: none). Does nothing else if the loop has ended. Any thread. */
 void tc_pending_resume(torc_pending *p, int verdict, struct tc_rstr *text);
 
 #endif

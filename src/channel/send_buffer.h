@@ -10,22 +10,23 @@
 struct tc_send_message {
     struct tc_send_message *next;
     struct tc_slice bytes;
-    struct tc_rstr *owner; /* NULL: the bytes live as long as the call */
+    struct tc_rstr *owner; /* a reference that keeps the bytes; NULL: the bytes live as long as the call */
     bool plain;            /* is not compressed */
 };
 
-/* first ... next ... last: messages before `next` were written in the present attempt. */
+/* first ... next ... last: messages before `next` were written in the present attempt. In a call that hedges, they were
+ * given to the attempt that won, and `next` is the first message while no attempt has won. */
 struct tc_send_buffer {
     struct tc_send_message *first, *last;
     struct tc_send_message *next; /* the message to write; NULL: all were written */
     struct tc_send_message *free; /* for reuse */
     size_t bytes;                 /* of all messages, written ones included */
-    uint64_t *channel_bytes; /* the channel's sum, which includes `bytes`; NULL: a hedged attempt, whose messages the
-                                parent's buffer counts */
+    uint64_t *channel_bytes; /* the channel's sum, which includes `bytes`; NULL: the buffer of a hedged attempt, whose
+                                messages the parent's buffer counts */
 };
 
-/* Appends a message, whose struct lives in the call's arena. Takes over the owner. The result is valid until the
- * message is dropped. */
+/* Appends a message, whose struct lives in the call's arena. Takes over the owner, which may be NULL. The result
+ * is valid until the message is dropped. */
 static inline struct tc_send_message *tc_send_buffer_push(struct tc_send_buffer *b, struct tc_arena *arena,
                                                           struct tc_slice bytes, struct tc_rstr *owner)
 {

@@ -2,9 +2,9 @@
  * healthCheckConfig (A17), connectionScaling (A105), and for each method timeout, wait-for-ready, message limits, and a
  * retry or hedging policy (A6).
  *
- * Errors are collected with the path of their field, and a config with any error is refused as a whole. A method's
- * config is found by "service/method", else "service/", else the default "": one hash table has all three kinds of
- * names. */
+ * Errors are collected with the path of their field, and a config with any error is refused as a whole. Nothing changes
+ * once tc_service_config_parse has returned, so threads share a config by its count. A method's config is found by
+ * "service/method", else "service/", else the default "": one hash table has all three kinds of names. */
 #include "channel/service_config.h"
 
 #include <stdlib.h>
@@ -19,23 +19,23 @@
 enum { MAX_TOKENS = 1000 }; /* A6: the most that retryThrottling may ask for */
 
 struct name_entry {
-    char *name; /* "service/method", "service/", or "" */
-    struct tc_method_config *config;
+    char *name;                      /* "service/method", "service/", or "" */
+    struct tc_method_config *config; /* one of `methods`, borrowed */
     UT_hash_handle hh;
 };
 
 struct tc_service_config {
     struct tc_ref ref;
-    struct tc_lb_config *lb;
+    struct tc_lb_config *lb; /* a reference; NULL: no policy is named */
     struct name_entry *names;
-    TC_VEC(struct tc_method_config *) methods;
+    TC_VEC(struct tc_method_config *) methods; /* owned */
     struct tc_retry_throttle throttle;
     struct tc_rstr *health;   /* healthCheckConfig.serviceName; NULL: not set */
     uint32_t max_connections; /* connectionScaling.maxConnectionsPerSubchannel; 1 if it is not set */
 };
 
-/* Stores the Duration (proto3 JSON) at a key. Returns false if the key is absent, or with an error if the value is
- * malformed. */
+/* Stores the Duration (proto3 JSON) at a key. Returns false and leaves *ns unchanged if the key is absent or null, or
+ * with an error if the value is malformed. */
 static bool duration_parse(const json_t *obj, const char *key, uint64_t *ns, struct tc_validation_errors *f)
 {
     const char *text;

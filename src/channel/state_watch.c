@@ -15,8 +15,9 @@ struct published {
     struct tc_status status;
 };
 
-/* Calls the present watches. A watch that is added meanwhile gets later states only. If a watch ends the channel (only
- * tc_channel_shutdown does so from inside), the watches behind it are removed, and are not called. */
+/* Calls the present watches. A watch that is added meanwhile gets later states only. If a watch calls
+ * tc_channel_shutdown, the watches behind it are removed, and are not called. Every other end of a channel comes by a
+ * task, never from inside a watch. */
 static void watches_tell(struct tc_channel_connectivity *c, const struct published *p)
 {
     struct tc_link told;
