@@ -3,8 +3,9 @@
  *
  * Policies run on the loop's thread. Configs are for any thread: the background thread parses the LB config of a
  * Cluster that it decodes, and may free the config. A child reports synchronously, often while its parent still updates
- * its children. So a policy with several children only stores reports. It has one idempotent reconcile function, which
- * it calls when its update is complete (A56 forbids a choice in the middle of an update). */
+ * its children. So a policy with several children stores each report, and one idempotent reconcile function publishes
+ * what follows from the reports. Each event calls that function last. While an update is under way, the function does
+ * nothing (A56 forbids a choice in the middle of an update). */
 #ifndef TC_LB_POLICY_H
 #define TC_LB_POLICY_H
 
@@ -32,7 +33,7 @@ static inline void tc_lb_config_init(struct tc_lb_config *c, const struct tc_lb_
     c->factory = factory;
     tc_ref_init(&c->ref);
 }
-/* NULL is allowed in all three. */
+/* NULL is allowed in all three. Any thread. */
 struct tc_lb_config *tc_lb_config_ref(struct tc_lb_config *c);
 void tc_lb_config_unref(struct tc_lb_config *c);
 /* Returns true if both are the same pointer, or have the same factory and are equal by its equal_config. */
@@ -49,7 +50,8 @@ struct tc_lb_env {
     struct tc_slice authority;            /* the channel's default :authority */
     bool secured_by_xds;                  /* A29: a cluster may say how its connections are secured */
     uint32_t ring_size_cap;               /* A42: 1..8388608; 4096 unless option or environment say otherwise */
-    uint32_t ring_inline_entries;         /* a larger ring is built on a background thread; 0: 32768 */
+    uint32_t ring_inline_entries;         /* a ring or table that may cost more than a ring of so many entries is built
+                                             on the background thread; 0: 32768 */
     uint64_t priority_failover_ms;        /* A56: 10000 */
     uint64_t priority_retention_ms;       /* A56: 900000; for weighted_target (A28), too */
     uint64_t connection_attempt_delay_ms; /* A61: 250; pick_first clamps it to [100, 2000] */
@@ -68,8 +70,8 @@ struct tc_lb_helper_ops {
                          struct tc_picker *picker);
     /* Asks the resolver to resolve again, as soon as it may. */
     void (*request_reresolution)(struct tc_lb_helper *h);
-    /* Returns the prefix of log lines of the policies below, the name of their cluster for example. Where no helper has
-     * this operation, the lines begin with the target. */
+    /* Returns the prefix of log lines of the policies below, the name of their cluster for example, borrowed for the
+     * line. Where no helper has this operation, the lines begin with the target. */
     struct tc_slice (*log_name)(const struct tc_lb_helper *h);
 };
 
@@ -127,8 +129,8 @@ struct tc_lb_factory {
     /* Returns a new policy, never NULL, which ops->shutdown ends. `helper` lives until then. May report from inside. */
     struct tc_lb_policy *(*create)(const struct tc_lb_factory *factory, struct tc_lb_helper *helper);
     /* Parses the JSON object that configures the policy in a service config. Returns a config with one reference; adds
-     * errors and returns NULL if there are any. `depth` counts nested policies: 16 at most (A52), which
-     * tc_lb_parse_list checks. */
+     * errors and returns NULL if there are any. `depth` counts the policies around this one in the config: 16 at
+     * most (A52), which tc_lb_parse_list checks. Any thread. */
     struct tc_lb_config *(*parse_config)(const struct tc_lb_factory *factory, const json_t *json,
                                          const struct tc_lb_registry *registry, unsigned depth,
                                          struct tc_validation_errors *errors);

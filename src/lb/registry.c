@@ -1,8 +1,12 @@
 /* The registry of LB policies, and loadBalancingConfig lists.
  *
  * A list [{"name": {config}}, ...] gives the policies in order of preference. The first one that is registered is
- * parsed. An error in its config fails the whole list, even if a later policy is fine (A24). A policy with children
- * parses their lists through tc_lb_parse_list with a larger depth. */
+ * parsed. An error in its config fails the whole list, even if a later policy is fine (A24). So does an entry of
+ * another form before it; entries behind it are not read. A policy with children parses their lists through
+ * tc_lb_parse_list with a larger depth.
+ *
+ * A registry points to factories that it does not own. Nothing here changes a registry once it is filled, so any thread
+ * may parse. */
 #include "lb/registry.h"
 
 #include "base/json.h"
@@ -78,6 +82,7 @@ static struct tc_lb_config *parse_policy_config(const struct tc_lb_registry *r, 
     return config;
 }
 
+/* Appends the name of entry i: all entries before it are unsupported, too. At most the first 64 bytes are shown. */
 static void add_unsupported_name(struct tc_buf *list, size_t i, const char *name)
 {
     if (i > MAX_NAMES)

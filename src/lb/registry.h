@@ -21,12 +21,13 @@ int tc_lb_registry_add(struct tc_lb_registry *r, const struct tc_lb_factory *fac
 const struct tc_lb_factory *tc_lb_registry_find(const struct tc_lb_registry *r, struct tc_slice name);
 
 /* Parses a loadBalancingConfig list [{"name": {config}}, ...] and returns the config of the first policy that is known,
- * with one reference. A config of null stands for {}. Adds errors and returns NULL when the list is malformed up to
- * that policy, no policy is known, that config is bad, or depth exceeds 16. */
+ * with one reference. A config of null stands for {}. `depth` counts the policies around the list, 0 for the outermost.
+ * Adds errors and returns NULL when the list is malformed up to that policy, no policy is known, that config is bad, or
+ * depth exceeds 16. */
 struct tc_lb_config *tc_lb_parse_list(const struct tc_lb_registry *r, const json_t *list, unsigned depth,
                                       struct tc_validation_errors *errors);
-/* Parses the member `key` of the object by tc_lb_parse_list, for the child of a policy at `depth`. A missing member is
- * an error. */
+/* Parses the member `key` of the object by tc_lb_parse_list, for the child of a policy at `depth`. A member that is
+ * missing or null is an error. */
 struct tc_lb_config *tc_lb_parse_child(const struct tc_lb_registry *r, const json_t *object, const char *key,
                                        unsigned depth, struct tc_validation_errors *errors);
 /* Returns the config that the policy makes of {}, with one reference. Returns NULL if the policy is unknown or refuses

@@ -5,7 +5,8 @@
 
 #include "base/status.h"
 
-/* Returns UNAVAILABLE "text: note", or "text" when the note is NULL or empty. The caller ends the status. */
+/* Returns UNAVAILABLE "text: note" of LB's layer, or "text" when the note is NULL or empty. The caller ends the
+ * status. */
 struct tc_status tc_lb_status_because(const char *text, const struct tc_rstr *resolution_note);
 /* Returns UNAVAILABLE "text detail (note)", without the parts that are empty. The note may be NULL, `detail` may not.
  * The layer is that of `detail`, or LB's if `detail` has none. The caller ends the status. */

@@ -10,7 +10,8 @@
  *   TRANSIENT_FAILURE   every address failed in the pass. Then each address is tried again whenever its own backoff is
  *                       over. The state sticks until a connection can be used (A62), also while a new list has its
  *                       first pass. Also: there are no addresses, or the endpoint of `selected` is unfit (below a
- *                       petiole policy); an unfit endpoint keeps its connection.
+ *                       petiole policy). An unfit endpoint keeps its connection. If that connection is lost and the
+ *                       subchannel becomes IDLE, the policy becomes IDLE.
  *
  * The picker of IDLE, CONNECTING and READY points back to the policy (its `owner`): to ask for a connection in IDLE,
  * and for the texts of a traced pick. The policy points to that picker (`published`). It detaches the picker before
@@ -66,20 +67,22 @@ struct pf_picker {
 
 struct pick_first {
     struct tc_lb_policy base;
-    struct tc_endpoints *endpoints; /* the last list; NULL before the first and after an empty one */
-    enum tc_shuffle shuffle;        /* how the last list was shuffled */
-    struct tc_rstr *resolution_note;
-    bool petiole;
-    struct pf_address **addresses;
+    struct tc_endpoints *endpoints;  /* the last list, a reference; NULL before the first and after an empty one */
+    enum tc_shuffle shuffle;         /* how the last list was shuffled */
+    struct tc_rstr *resolution_note; /* of the last update, a reference; NULL: none */
+    bool petiole;                    /* of the last config */
+    struct pf_address **addresses;   /* n of them, owned, in the order of the pass */
     size_t n;
     size_t next;     /* the address that the first pass tries next; n after the last */
     bool pass_done;  /* the last pass ended because every address failed: until one is selected, each is tried whenever
                         its backoff is over (A61) */
     size_t failures; /* addresses that failed in the first pass; later: failures since the last re-resolution request */
-    struct pf_address *selected;
-    /* The selected address again, for an endpoint with new attributes; takes over once READY. */
+    struct pf_address *selected; /* one of `addresses`, whose connection is in use; NULL: none */
+    /* The selected address again, for an endpoint with new attributes; takes over once READY. Owned, and not one of
+     * `addresses`. NULL: none. */
     struct pf_address *renewed;
     enum torc_connectivity state; /* as reported; TORC_CONNECTIVITY_SHUTDOWN: nothing yet */
+    /* Why an address last failed or was unfit, or why there is no list. OK: nothing has failed yet. */
     struct tc_status last_error;
     struct pf_picker *published; /* the picker whose `owner` is this policy; borrowed; NULL: no picker has it */
     struct tc_timer attempt_timer;
@@ -89,7 +92,7 @@ struct pick_first {
 /* --- pickers --- */
 
 /* In IDLE asks for a connection, unless the pick is dry. In CONNECTING a traced pick gets the subchannel that it waits
- * for: the selected one, or that of the latest attempt. `p` is NULL once the picker is detached. */
+ * for: the selected one, or that of the address that the pass tried last. `p` is NULL once the picker is detached. */
 static enum tc_pick_kind pf_pick_unconnected(struct pick_first *p, const struct tc_pick_args *args)
 {
     if (p && p->state == TORC_CONNECTIVITY_IDLE && !args->dry)
@@ -127,7 +130,7 @@ static void pf_picker_free(struct tc_picker *picker)
 
 static const struct tc_picker_ops pf_picker_ops = {pf_pick, pf_picker_free};
 
-/* Detaches the published picker: its picks queue until the next picker is published. */
+/* Detaches the published picker, if there is one: its picks queue until the next picker is published. */
 static void pf_picker_detach(struct pick_first *p)
 {
     if (p->published) {
@@ -246,7 +249,8 @@ static void pf_end_pass(struct pick_first *p)
     pf_report_failure(p);
 }
 
-/* Starts the next attempt of the pass, and the delay after which the attempt behind it starts. */
+/* Starts the next attempt of the pass, and the delay after which the attempt behind it starts. Skips addresses in
+ * backoff. Ends the pass if no address is left to try and all have failed. */
 static void pf_attempt_next(struct pick_first *p)
 {
     uint64_t delay_ms = p->base.helper->env->connection_attempt_delay_ms;
@@ -339,7 +343,8 @@ static void pf_address_connected(struct pick_first *p, struct pf_address *s)
     pf_report_health(p, p->petiole ? tc_subchannel_watch_health(s->sc, on_health, s) : &fit);
 }
 
-/* An attempt failed. In the pass the next address is tried at once, if the failed attempt was the latest. */
+/* An attempt failed. In the pass the next address is tried at once, if the failed attempt was the latest. After the
+ * pass, each n-th failure (of n addresses) asks for new addresses and reports the failure again. */
 static void pf_address_failed(struct pick_first *p, struct pf_address *s, const struct tc_status *status)
 {
     pf_set_last_error(p, s, status);
@@ -452,9 +457,9 @@ static bool pf_endpoints_interchangeable(const struct tc_endpoint *a, const stru
                       tc_slice_eq(tc_rstr_slice(a->hostname), tc_rstr_slice(b->hostname)));
 }
 
-/* Replaces the list. An address keeps its subchannel if the old and the new endpoint are interchangeable. The selected
- * address keeps its subchannel in any case; if the endpoints are not interchangeable, `renewed` is made, which the
- * caller connects. */
+/* Replaces the list. An address that stays keeps its subchannel if its old and its new endpoint are interchangeable.
+ * The selected address, if it stays, keeps its subchannel in any case; if its endpoints are not interchangeable,
+ * `renewed` is made, which the caller connects. Frees the addresses that left. Borrows `list` for the call. */
 static void pf_replace_addresses(struct pick_first *p, const struct tc_addr_list_entry *list, size_t n)
 {
     struct tc_addr_map map;
@@ -494,6 +499,7 @@ static void pf_report_no_list(struct pick_first *p, const struct tc_status *why)
     pf_report(p, TORC_CONNECTIVITY_TRANSIENT_FAILURE, why);
 }
 
+/* An empty list ends the use of the old list. Returns the refusal; the caller ends the status. */
 static struct tc_status pf_refuse_empty(struct pick_first *p)
 {
     struct tc_status status = tc_lb_status_because("empty address list", p->resolution_note);

@@ -8,7 +8,8 @@
  *                policy serves from the first candidate, which it makes if need be. Without a candidate it serves from
  *                the first priority that is CONNECTING, or else from the last.
  *   used         The priorities from this index on are deactivated: each ends when its retention is over, unless the
- *                policy needs it before. A whole range is deactivated at a time, and reactivated from its upper end.
+ *                policy needs it before. A whole range is deactivated at a time, and reactivated from its highest
+ *                priority on.
  *
  * A report that makes no child costs O(log n) on average for n priorities: it does not look at the hundreds of
  * priorities above that failed before. Updates walk all priorities.
@@ -53,11 +54,11 @@ struct priority {
     struct tc_lb_policy base;
     struct tc_children children;
     /* The last update. */
-    struct tc_child_configs *config; /* a reference; NULL before the first one */
-    struct tc_endpoints *endpoints;
-    struct tc_status endpoints_error; /* when endpoints is NULL */
-    struct tc_rstr *resolution_note;
-    void *attributes; /* a reference, when they can be kept */
+    struct tc_child_configs *config;  /* a reference; NULL before the first one */
+    struct tc_endpoints *endpoints;   /* a reference; NULL: the resolution failed */
+    struct tc_status endpoints_error; /* why `endpoints` is NULL; otherwise OK */
+    struct tc_rstr *resolution_note;  /* a reference; NULL: none */
+    void *attributes;                 /* a reference; NULL: there are none, or they cannot be kept */
     void *(*attributes_ref)(void *attributes);
     void (*attributes_unref)(void *attributes);
     /* By priority. */
@@ -324,7 +325,7 @@ static void priority_publish_empty(struct priority *p)
     tc_status_fini(&status);
 }
 
-/* Puts the child into its place in the sets. */
+/* Gives the child the priority i, and files it there. */
 static void priority_child_place(struct priority *p, struct priority_child *c, uint32_t i)
 {
     p->at[i] = c;
@@ -332,7 +333,8 @@ static void priority_child_place(struct priority *p, struct priority_child *c, u
     priority_child_file(c);
 }
 
-/* Returns the child at priority i, after making it if need be. */
+/* Makes the priorities down to i active. Returns the child at priority i, after making it if need be: a new child may
+ * have failed already. */
 static struct priority_child *priority_activate(struct priority *p, uint32_t i)
 {
     const struct tc_child_config *config = &p->config->at[i];
@@ -347,8 +349,8 @@ static struct priority_child *priority_activate(struct priority *p, uint32_t i)
     return p->at[i];
 }
 
-/* A56's algorithm: returns the child to serve from. Each round either returns, or makes a child that fails at once and
- * so is not a candidate any longer. */
+/* A56's algorithm: returns the child to serve from. The config must have priorities. Each round either returns, or
+ * makes a child that fails at once and so is no longer a candidate. */
 static struct priority_child *priority_choose(struct priority *p)
 {
     uint32_t i, last = (uint32_t)p->config->n - 1;
@@ -447,8 +449,9 @@ static void priority_place_children(struct priority *p)
     }
 }
 
-/* Existing children get the update at once, in use or not, so that no child has outdated endpoints when it is needed.
- * Then children that left the config end or begin their retention, and a priority is chosen again. */
+/* The children that exist and are in the config get the update at once, in use or not, so that no child has outdated
+ * endpoints when it is needed. Then children that left the config end or begin their retention, and a priority is
+ * chosen again. Returns the first refusal of those children; that of a child which the choice makes is dropped. */
 static struct tc_status pr_update(struct tc_lb_policy *policy, const struct tc_lb_update *update)
 {
     struct priority *p = TC_CONTAINER_OF(policy, struct priority, base);
@@ -563,8 +566,9 @@ static struct tc_lb_policy *pr_create(const struct tc_lb_factory *factory, struc
 
 /* --- config --- */
 
-/* Parses one entry of "priorities" and its child. Returns false with errors if something is wrong. `seen`, the set of
- * the names before this one, finds duplicates among ten thousand names without comparing each with each. */
+/* Parses one entry of "priorities" and its child into `out`, which was zero and which the caller frees in any case.
+ * Returns false with errors if something is wrong. `seen`, the set of the names before this one, finds duplicates among
+ * ten thousand names without comparing each with each. */
 static bool parse_priority_child(const json_t *children, const json_t *name, json_t *seen, size_t i,
                                  const struct tc_lb_registry *registry, unsigned depth, struct tc_child_config *out,
                                  struct tc_validation_errors *errors)

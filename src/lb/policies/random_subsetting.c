@@ -2,7 +2,10 @@
  *
  * Rendezvous hashing: an endpoint's hash is XXH64 of its first address ("10.0.0.1:80") with the seed of the policy, and
  * the endpoints with the least hashes are in the subset. So a list of the same endpoints gives the same subset, and one
- * endpoint more or less changes at most one endpoint of the subset. The seed is drawn once for each policy. */
+ * endpoint more or less changes at most one endpoint of the subset. The seed is drawn once for each policy.
+ *
+ * The policy holds a reference to the last subset, and the child gets a list only through it. An update without a list
+ * (a failed resolution) goes down as it is. */
 #include "lb/policies/random_subsetting.h"
 
 #include <stdlib.h>
@@ -31,8 +34,8 @@ static int hashed_cmp(const void *pa, const void *pb)
     return a->at < b->at ? -1 : 1;
 }
 
-/* Returns the endpoints whose hashes are not above *most, `size` of them at most, in the order of the hashes. *most
- * becomes the greatest of their hashes, if there are any. */
+/* Returns a new list of the endpoints whose hashes are not above *most, in the order of the hashes: if there are more
+ * than `size` of them, the first `size`. *most becomes the greatest hash of the list, unless the list is empty. */
 static struct tc_endpoints *endpoints_choose(const struct tc_endpoints *all, size_t size, uint64_t seed, uint64_t *most)
 {
     struct hashed *hashes = tc_reallocarray(NULL, all->n, sizeof(*hashes));
@@ -77,7 +80,7 @@ struct tc_endpoints *tc_random_subset(struct tc_endpoints *all, uint32_t size, u
 struct random_subsetting {
     struct tc_lb_wrapper wrapper;
     uint64_t seed;
-    struct tc_endpoints *subset; /* of the last update that had a list; NULL: none had one */
+    struct tc_endpoints *subset; /* of the last update that had a list, a reference; NULL: none had one */
 };
 
 static struct tc_picker *subsetting_picker(struct tc_lb_wrapper *w, enum torc_connectivity *state)

@@ -47,10 +47,10 @@ struct target_table {
 struct weighted_target {
     struct tc_lb_policy base;
     struct tc_children children;
-    struct target_table *table; /* a reference; out of date while `updating` */
-    struct tc_rstr *resolution_note;
-    struct tc_picker *waiting; /* the picker of the last report of CONNECTING; NULL: there was none */
-    bool updating;
+    struct target_table *table;      /* a reference; out of date while `updating` */
+    struct tc_rstr *resolution_note; /* of the last update, a reference; NULL: none */
+    struct tc_picker *waiting; /* the picker of a listed child's last report of CONNECTING, a reference; NULL: none */
+    bool updating;             /* children are being updated or woken, or the policy ends: nothing is published */
     enum torc_connectivity state; /* as published; TORC_CONNECTIVITY_SHUTDOWN: nothing yet */
     struct tc_task publish_task;
 };
@@ -165,8 +165,8 @@ static struct tc_picker *target_picker_new(struct target_table *table, enum torc
 
 /* --- states --- */
 
-/* Returns why a child in TRANSIENT_FAILURE failed, the last such child in the table. Without one, returns a status that
- * says that there are no children. The caller ends the status. */
+/* Returns why a child failed: the last child in the table that counts as TRANSIENT_FAILURE. If no child does, returns a
+ * status that says that there are no children. The caller ends the status. */
 static struct tc_status last_failure(const struct weighted_target *wt)
 {
     const struct tc_weight_tree *failed = &wt->table->trees[TORC_CONNECTIVITY_TRANSIENT_FAILURE];
@@ -175,6 +175,7 @@ static struct tc_status last_failure(const struct weighted_target *wt)
     return tc_status_ref(&wt->table->at[tc_weight_tree_find(failed, failed->total - 1)]->base.status);
 }
 
+/* Publishes the state and a picker. The parent may shut the policy down from inside: callers call this last. */
 static void wt_publish(struct weighted_target *wt)
 {
     struct tc_status status = {0};
@@ -208,8 +209,8 @@ static void wt_reconcile(struct weighted_target *wt)
         tc_loop_defer(wt->base.helper->env->loop, &wt->publish_task);
 }
 
-/* Moves the child's weight between the trees. While the policy updates its children, the table is left alone: it is
- * rebuilt after the update. */
+/* Moves the weight of a listed child between the trees, and wakes the child if it is IDLE. While the policy updates or
+ * wakes its children, the table is left alone: it is rebuilt afterwards. */
 static void on_target_state(struct tc_named_child *c, enum torc_connectivity before)
 {
     struct weighted_target *wt = target_owner(c);
@@ -297,7 +298,7 @@ static struct tc_status wt_update(struct tc_lb_policy *policy, const struct tc_l
     return result;
 }
 
-/* Wakes the listed children. */
+/* Wakes the listed children, and publishes. */
 static void wt_exit_idle(struct tc_lb_policy *policy)
 {
     struct weighted_target *wt = TC_CONTAINER_OF(policy, struct weighted_target, base);

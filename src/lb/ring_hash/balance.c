@@ -63,7 +63,7 @@ static bool endpoint_counts(const struct tc_rh_set *set, uint32_t i, bool ready)
                  : set->at[i].state != TORC_CONNECTIVITY_TRANSIENT_FAILURE && tc_ring_count_of(set->ring, i) > 0;
 }
 
-/* The sum of all RPCs changed. */
+/* The sum of all RPCs changed. After the end of an RPC, picks are tried again if one waits that was passed on. */
 static void on_total(struct tc_active_requests *total)
 {
     struct tc_rh_set *set = total->arg;
@@ -103,6 +103,7 @@ void tc_rh_balance_start(struct tc_rh_set *set, const struct tc_rh_set *old, con
     tc_rh_set_round_serving(set);
 }
 
+/* Returns the load of endpoint i among the endpoints that a pick may choose. */
 static double endpoint_load(const struct tc_rh_set *set, uint32_t i, bool ready)
 {
     const struct tc_rh_balance *b = set->balance;

@@ -8,18 +8,19 @@
 
 struct tc_rh_build {
     struct tc_ring_id id;
-    struct tc_ring_item *items, *known; /* known: the items that `old` was built of */
-    uint32_t *from;
-    struct tc_ring *old; /* NULL: no ring to update */
-    size_t n;
+    struct tc_ring_item *items, *known; /* known: those of `old`, in its order; NULL without `old` */
+    uint32_t *from;      /* [i]: the index in `known` of items[i], or TC_RING_ADDED; NULL without `old` */
+    struct tc_ring *old; /* a reference; NULL: no ring to update */
+    size_t n;            /* items */
     uint64_t min, max, cap;
-    uint32_t table_size; /* 0: a ring */
-    double *weights;     /* of a table */
-    struct tc_buf text, old_text;
+    uint32_t table_size;          /* 0: a ring */
+    double *weights;              /* of a table, one for each item; NULL: a ring */
+    struct tc_buf text, old_text; /* the keys of `items` and of `known` */
 };
 
-/* Makes the ring's items of a set, except those that `skip` (may be NULL) marks. Copies all keys to `text`, since the
- * endpoints may be freed while another thread builds. */
+/* Returns a new array of the items of a set; those that `skip` (may be NULL) marks are left zero. Copies all keys to
+ * `text`, since the endpoints may be freed while another thread builds. The items point into `text`, which must be
+ * empty before and stay unchanged afterwards. */
 static struct tc_ring_item *build_items_of(const struct tc_rh_set *set, const bool *skip, struct tc_buf *text)
 {
     /* The buffer moves as it grows, so the lengths come first and the pointers afterwards. */
@@ -47,8 +48,9 @@ static struct tc_ring_item *build_items_of(const struct tc_rh_set *set, const bo
     return items;
 }
 
-/* Makes the items of the old ring. The item of an endpoint that the new set has too is a copy of the new ring's item:
- * an update does not read old weights. An endpoint whose key may have changed becomes TC_RING_ADDED in `from`. */
+/* Returns a new array of the items of the old ring. The item of an endpoint that the new set has too is a copy of the
+ * new ring's item: an update does not read old weights. An endpoint whose key may have changed becomes TC_RING_ADDED in
+ * `from`. The keys of the other items are copied to `text`. */
 static struct tc_ring_item *build_old_items_of(const struct tc_rh_set *old, const struct tc_rh_set *set,
                                                const struct tc_ring_item *items, uint32_t *from, struct tc_buf *text)
 {

@@ -8,9 +8,10 @@
 /* Everything that a look-up is made of, without a pointer into a set. */
 struct tc_rh_build;
 
-/* Prepares the look-up over the set's endpoints. Only this call reads the sets. A ring is prepared as an update of the
- * ring of `old`, the set that this set replaces (NULL: none), unless the two configs differ in use_hostname. from[i]:
- * where endpoint i is in `old`, TC_RING_ADDED if it is new. `cap`: the largest ring; does not bound tables. */
+/* Prepares the look-up over the set's endpoints. The caller frees the result with tc_rh_build_free. Only this call
+ * reads the sets. A ring is prepared as an update of the ring of `old`, the set that this set replaces (NULL: none),
+ * unless the two configs differ in use_hostname. from[i]: where endpoint i is in `old`, TC_RING_ADDED if it is new; not
+ * kept, and not read if `old` is NULL. `cap`: the largest ring; does not bound tables. */
 struct tc_rh_build *tc_rh_build_new(const struct tc_rh_set *set, const struct tc_rh_set *old, const uint32_t *from,
                                     uint32_t cap);
 /* NULL is allowed. Any thread. */

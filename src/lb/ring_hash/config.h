@@ -9,8 +9,8 @@ enum { TC_RH_BALANCE_MIN = 100 }; /* percent: the least balance_factor */
 
 struct tc_ring_hash_config {
     struct tc_lb_config base;
-    uint64_t min_ring_size;
-    uint64_t max_ring_size;
+    uint64_t min_ring_size;              /* entries, 1 to max_ring_size */
+    uint64_t max_ring_size;              /* entries, at most TC_RING_SIZE_MAX; the channel's cap applies later */
     uint32_t table_size;                 /* maglev: slots of the table; 0: hashes are looked up in a ring */
     bool locality_weighted;              /* maglev: localities share by weight, then the endpoints of each locality */
     bool use_hostname;                   /* an endpoint without hash_key is hashed by its hostname, if it has one */

@@ -1,8 +1,11 @@
-/* The endpoints of a ring and their states. Invariants between calls, once the set has its ring:
+/* The endpoints of a ring or a table, and their states. A set is filled (endpoints_update.c), gets its ring, takes over
+ * children of the set that it replaces, and is in use until the next set replaces it. Then it keeps its states while a
+ * picker holds it. Invariants between calls, once the set has its ring:
  *
  * - counts[] adds up to on_ring, and counts endpoints with an entry alone; `idle` holds those of them that are IDLE.
  * - ready[i] is the picker of endpoint i if its state is READY and loads do not count, else NULL.
- * - An endpoint without an entry is IDLE, and has neither child nor picker. */
+ * - An endpoint without an entry is IDLE, and has neither child nor picker.
+ * - If the set has `balance`, balance->serving holds the sums of `weights`, up to rounding errors. */
 #include "lb/ring_hash/endpoints.h"
 
 #include <stdlib.h>

@@ -10,7 +10,8 @@
 
 enum { STRANGERS_MAX = 4 }; /* strangers of an update up to which no map is needed */
 
-/* A table reads the own weight of an EDS endpoint, a ring the weight that contains the locality's (lb/endpoint.h). */
+/* Returns the endpoint's weight, at least 1: in a table an xDS endpoint's own weight, otherwise e->weight, which
+ * contains the locality's weight in xDS (lb/endpoint.h). */
 static uint64_t endpoint_weight(const struct tc_rh_set *set, const struct tc_endpoint *e)
 {
     return TC_MAX(set->config->table_size && e->locality_weight ? e->lb_weight : e->weight, 1);
@@ -23,6 +24,7 @@ static void set_add_weight(struct tc_rh_set *set, uint32_t i, const struct tc_en
     *weight = endpoint_weight(set, e) > UINT64_MAX - *weight ? UINT64_MAX : *weight + endpoint_weight(set, e);
 }
 
+/* tc_rh_set_merge for all cases, by two maps of addresses. `old` may be NULL. */
 static void set_merge_by_maps(struct tc_rh_set *set, const struct tc_rh_set *old, const struct tc_endpoints *list,
                               uint32_t *was)
 {
@@ -49,7 +51,7 @@ static void set_merge_by_maps(struct tc_rh_set *set, const struct tc_rh_set *old
 
 /* Sets places[i] to the index in `old` of the object list->at[i], or to TC_RING_ADDED if list->at[i] is a stranger:
  * `old` does not have the object behind the last one that was found. Returns false if there are more than
- * STRANGERS_MAX. */
+ * STRANGERS_MAX strangers. */
 static bool set_find_places(const struct tc_rh_set *old, const struct tc_endpoints *list, uint32_t *places)
 {
     uint32_t next = 0;
@@ -67,6 +69,7 @@ static bool set_find_places(const struct tc_rh_set *old, const struct tc_endpoin
     return true;
 }
 
+/* Returns the index of the set's endpoint with the addresses of `e`, or TC_RING_ADDED. */
 static uint32_t set_find_addrs(const struct tc_rh_set *set, const struct tc_endpoint *e)
 {
     for (uint32_t i = 0; set && i < set->n; i++)

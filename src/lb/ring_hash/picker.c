@@ -2,16 +2,17 @@
  *
  * - The hash comes with the pick, or by A76 from a header of the request. A request without the header gets a random
  *   hash.
- * - Fast path: the endpoint of the entry that the hash hits is READY, and its picker completes the pick. That reads one
- *   place of the ring and one pointer of `ready`.
+ * - Fast path, with a given hash: the endpoint of the entry that the hash hits is READY, and its picker completes the
+ *   pick. That reads one place of the ring and one pointer of `ready`.
  * - Otherwise the pick walks the entries from there on. With a given hash (A61) the first endpoint that is not in
  *   TRANSIENT_FAILURE decides: an IDLE one is connected and the pick queues. With a random hash (A76) the first READY
- *   endpoint takes the RPC, and one IDLE endpoint on the way is connected unless one is connecting already.
+ *   endpoint takes the RPC. On the way there the first IDLE endpoint is connected, unless one is connecting already.
  * - With bounded loads (balance.h) there is no fast path: the endpoint at which the walk ends may be loaded beyond its
  *   bound, and passes the RPC on.
  *
  * Beside its answers a pick writes nothing but a request to connect an endpoint (tc_rh_set_want) and, with bounded
- * loads, into struct tc_rh_balance. */
+ * loads, into struct tc_rh_balance and its counts. A picker holds a reference to its set, and reads the set even after
+ * the policy has replaced it. */
 #include "lb/ring_hash/balance.h"
 
 #include "base/hash.h"
@@ -40,7 +41,7 @@ static void trace_start(struct tc_pick_trace *t, const struct tc_rh_set *set, ui
     t->n_walked = 0;
 }
 
-/* Returns why the endpoint failed, as its picker says. */
+/* Returns why the endpoint failed, as its picker says; in the arena. */
 static struct tc_slice trace_failure(struct tc_arena *arena, struct tc_picker *picker)
 {
     struct tc_pick_args args = {.arena = arena, .dry = true};
@@ -51,7 +52,8 @@ static struct tc_slice trace_failure(struct tc_arena *arena, struct tc_picker *p
     return text;
 }
 
-/* Adds an endpoint that was passed over, each once. */
+/* Adds an endpoint that was passed over, each once, at most WALKED_MAX of them. NULL is allowed for `t`: the pick is
+ * not explained. */
 static void trace_walked(struct tc_pick_trace *t, const struct tc_rh_endpoint *e, const char *reason)
 {
     struct tc_slice text;
@@ -69,7 +71,8 @@ static void trace_walked(struct tc_pick_trace *t, const struct tc_rh_endpoint *e
     t->n_walked++;
 }
 
-/* Notes the endpoint that the pick waits for. */
+/* Notes the endpoint that the pick waits for, if the pick is to be explained. The picker of a CONNECTING endpoint notes
+ * the subchannel. */
 static void trace_awaited(const struct tc_pick_args *args, const struct tc_rh_endpoint *e)
 {
     if (TC_LIKELY(args->trace == NULL))
@@ -85,7 +88,7 @@ static void trace_awaited(const struct tc_pick_args *args, const struct tc_rh_en
 
 /* --- walks --- */
 
-/* All endpoints with an entry have failed: fails as the endpoint of `first` does. */
+/* All endpoints with an entry have failed: fails as the endpoint of the entry `first` does. */
 static enum tc_pick_kind rh_pick_fail(const struct tc_rh_set *set, uint32_t first, const struct tc_pick_args *args,
                                       struct tc_pick *out)
 {
@@ -129,7 +132,7 @@ static enum tc_pick_kind rh_pick_balanced(struct tc_rh_set *set, uint32_t i, uin
     return kind;
 }
 
-/* A61: from `first` on, the first endpoint that is not in TRANSIENT_FAILURE decides. */
+/* A61: from the entry `first` on, the first endpoint that is not in TRANSIENT_FAILURE decides. */
 static enum tc_pick_kind rh_pick_walk(struct tc_rh_set *set, uint64_t hash, uint32_t first,
                                       const struct tc_pick_args *args, struct tc_pick *out)
 {
@@ -148,8 +151,8 @@ static enum tc_pick_kind rh_pick_walk(struct tc_rh_set *set, uint64_t hash, uint
     return rh_pick_fail(set, first, args, out);
 }
 
-/* A76: the first READY endpoint from `first` on, a random place, takes the RPC. The first IDLE endpoint on the way is
- * connected, unless an endpoint of the set is connecting already. */
+/* A76: the first READY endpoint from the entry `first` on, a random place, takes the RPC. The first IDLE endpoint on
+ * the way is connected, unless an endpoint of the set is connecting already. */
 static enum tc_pick_kind rh_pick_walk_random(struct tc_rh_set *set, uint64_t hash, uint32_t first,
                                              const struct tc_pick_args *args, struct tc_pick *out)
 {
