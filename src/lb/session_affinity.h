@@ -23,8 +23,8 @@ struct tc_session {
      * "1.1.1.1:1,2.2.2.2:2". Empty: no pick has passed xds_override_host, or the last one chose no endpoint, or an
      * endpoint that xds_override_host does not know. */
     struct tc_slice picked;
-    /* Why the filter does not follow the cookie, or why the last pick passed over an address of it (the first reason).
-     * Static text. NULL: neither. A pick that completes with an address of the cookie sets NULL. */
+    /* Why the filter does not follow the cookie, or why the last pick passed over an address of the cookie (the first
+     * reason). Static text. NULL: neither. A pick that follows the cookie to a READY endpoint sets NULL. */
     const char *passed_over;
 };
 

@@ -1,12 +1,14 @@
-/* Side streams: streams to a service of the backend on a subchannel's own connection, beside the RPCs. Out-of-band load
- * reports (A51) are one kind, health checks (A17) are another.
+/* Side streams: streams to a service of the backend on a subchannel's own connection, beside the RPCs. Of several
+ * connections of a subchannel (A105) they use the oldest. Out-of-band load reports (A51) are one kind, health checks
+ * (A17) are another.
  *
  * A policy starts a watch (tc_subchannel_watch_side), which says by kind and key which stream it wants to read. All
  * watches of one kind and key on one connection share one stream, whatever policies and channels they come from:
  *
  * - The stream is open while the connection is READY and the stream has watches. It sends one request, which the kind
  *   makes for all of the watches, and reads messages without end. If the request changes when a watch comes or goes, a
- *   new stream replaces the old one. A watch that joins hears the newest message or end of this connection.
+ *   new stream replaces the old one. A watch that joins hears the newest message that came on this connection, or that
+ *   the stream ended since.
  * - The watches hear the first message at once, then at most one message each TC_SIDE_PACE_MS, the newest. After
  *   TC_SIDE_MESSAGES messages within that time flow control holds the server. A message of more than the kind's
  *   max_message_bytes ends the stream.
@@ -35,9 +37,9 @@ struct tc_side_watch;
 
 /* A kind of side streams; constant. */
 struct tc_side_kind {
-    const char *path; /* "/package.Service/Method" */
-    const char *name; /* for logs: "out-of-band load reports" */
-    size_t max_message_bytes;
+    const char *path;         /* "/package.Service/Method" */
+    const char *name;         /* for logs: "out-of-band load reports" */
+    size_t max_message_bytes; /* of one message from the server */
     /* Appends the request for all watches of the list (tc_side_watch_of), of which there is at least one. */
     void (*request)(const struct tc_link *watches, struct tc_buf *out);
 };
@@ -52,13 +54,14 @@ struct tc_side_watch {
     struct tc_slice key;
     /* A message came; borrowed for the call. Not NULL. */
     void (*on_message)(struct tc_side_watch *w, struct tc_slice message);
-    /* The server ended the stream, or there is no room for it; `status` is borrowed. Does not come when the connection
-     * ends or drains, or the request changed. NULL: nothing to do. */
+    /* The server ended the stream, or sent a message that is too large, or there is no room for the stream. `status` is
+     * borrowed for the call. Does not come when the connection ends or drains, or the request changed. NULL: nothing to
+     * do. */
     void (*on_end)(struct tc_side_watch *w, const struct tc_status *status);
-    struct tc_link link;
-    bool behind;                   /* the watch has not been told the newest message or end */
-    struct tc_side_stream *stream; /* NULL: not started, or ended, or the connection is gone for good */
-    void (*end)(struct tc_side_watch *w);
+    struct tc_link link;                  /* in a list of the stream */
+    bool behind;                          /* the watch has not been told the newest message or end */
+    struct tc_side_stream *stream;        /* NULL: not started, or ended, or the connection is gone for good */
+    void (*end)(struct tc_side_watch *w); /* ends the watch; set by the start */
 };
 
 static inline struct tc_side_watch *tc_side_watch_of(const struct tc_link *link)

@@ -21,8 +21,8 @@
 struct tc_side_watch;
 struct tc_subchannel;
 
-/* status: why, in TRANSIENT_FAILURE. In IDLE and CONNECTING: why the connection was lost or failed before, or OK.
- * Borrowed for the call. */
+/* status: why, in TRANSIENT_FAILURE. In IDLE and CONNECTING: why the connection was lost or failed before, or OK. In
+ * READY: OK. Never NULL; borrowed for the call. */
 typedef void (*tc_subchannel_state_fn)(void *arg, enum torc_connectivity state, const struct tc_status *status);
 
 /* health: OK, TC_HEALTH_PENDING, or why the endpoint must not be used although it is connected. Borrowed for the
@@ -37,10 +37,11 @@ struct tc_subchannel_ops {
     void (*connect)(struct tc_subchannel *sc);
     /* Ends the backoff of TRANSIENT_FAILURE at once, and that of side streams. The next delays are the first again. */
     void (*reset_backoff)(struct tc_subchannel *sc);
-    /* Returns the wrapped subchannel, borrowed, or NULL when this is the channel's own. */
+    /* Returns the wrapped subchannel, borrowed. NULL: this is the channel's own, or a wrapper after
+     * tc_wrapped_subchannel_end. */
     struct tc_subchannel *(*inner)(struct tc_subchannel *sc);
-    /* Frees the subchannel, which its policy no longer uses. No callback comes afterwards. A wrapper may live on for
-     * RPCs and sessions. */
+    /* Frees the subchannel, which its policy no longer uses. Neither on_state nor on_health is called afterwards. A
+     * wrapper may live on for RPCs and sessions. */
     void (*release)(struct tc_subchannel *sc);
     /* See tc_subchannel_watch_health. NULL: the health of the wrapped subchannel; without one, always fit. */
     const struct tc_status *(*watch_health)(struct tc_subchannel *sc, tc_subchannel_health_fn on_health, void *arg);
@@ -48,13 +49,15 @@ struct tc_subchannel_ops {
     void (*watch_side)(struct tc_subchannel *sc, struct tc_side_watch *w);
 };
 
-/* One handle for each create_subchannel, with one watcher: the policy that created it. */
+/* One handle for each create_subchannel, with one watcher: the policy that created it, through on_state. */
 struct tc_subchannel {
     const struct tc_subchannel_ops *ops;
-    struct tc_endpoint *endpoint; /* the endpoint that the subchannel was created for; a reference */
-    struct tc_addr addr;          /* one of the endpoint's addresses; owned */
-    tc_subchannel_state_fn on_state;
-    void *arg;
+    /* The endpoint that the subchannel was created for; a reference. xds_override_host renews it in subchannels of its
+     * own, from a later list. */
+    struct tc_endpoint *endpoint;
+    struct tc_addr addr;             /* one of the endpoint's addresses; owned */
+    tc_subchannel_state_fn on_state; /* NULL: a subchannel of xds_override_host's own */
+    void *arg;                       /* of on_state */
 };
 
 static inline void tc_subchannel_connect(struct tc_subchannel *sc)
@@ -73,9 +76,9 @@ static inline void tc_subchannel_release(struct tc_subchannel *sc)
 }
 
 /* Starts A61's generic health report, for the pick_first of one endpoint that has chosen its subchannel. Returns the
- * present health, borrowed until the next change. From then on the loop calls on_health with each change, never from
- * inside this call, until the subchannel is released. A later call replaces on_health. A policy that ejects endpoints
- * wraps this report, never the connectivity: an unfit endpoint keeps its connection. */
+ * present health, borrowed until the next change or the release. From then on the loop calls on_health with each
+ * change, never from inside this call, until the subchannel is released. A later call replaces on_health. A policy that
+ * ejects endpoints wraps this report, never the connectivity: an unfit endpoint keeps its connection. */
 static inline const struct tc_status *tc_subchannel_watch_health(struct tc_subchannel *sc,
                                                                  tc_subchannel_health_fn on_health, void *arg)
 {

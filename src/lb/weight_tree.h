@@ -8,11 +8,11 @@
 
 struct tc_weight_tree {
     uint64_t total;
-    size_t n, top;  /* top: the largest power of two that is not above n */
+    size_t n, top;  /* top: the largest power of two that is not above n; 0 if n is 0 */
     uint64_t *sums; /* 1-based: sums[k] is the sum of the weights from k - (k & -k) to k - 1 */
 };
 
-/* Makes n weights of 0. tc_weight_tree_fini frees them. */
+/* Makes n weights of 0, whose sum may become UINT64_MAX at most. tc_weight_tree_fini frees them. */
 void tc_weight_tree_init(struct tc_weight_tree *t, size_t n);
 void tc_weight_tree_fini(struct tc_weight_tree *t);
 /* Adds to weight i, or takes from it if `weight` is negative: weight i must not fall below 0. */

@@ -39,8 +39,9 @@ struct tc_wrapped_subchannel *tc_wrapped_subchannels_pop(struct tc_wrapped_subch
 
 /* --- one wrapper --- */
 
-/* Prepares a zero-initialised wrapper made with TC_NEW, with one reference, and creates its inner subchannel with `up`,
- * the helper of the policy. The first state comes through the serial queue, never from inside this call. */
+/* Prepares a zero-initialised wrapper made with TC_NEW, with one reference, which tc_wrapped_subchannel_end gives up.
+ * Creates the inner subchannel with `up`, the helper of the policy. Takes its own references of endpoint and address.
+ * The first state comes through the serial queue, never from inside this call. */
 void tc_wrapped_subchannel_init(struct tc_wrapped_subchannel *w, struct tc_wrapped_subchannels *set,
                                 struct tc_lb_helper *up, struct tc_endpoint *endpoint, const struct tc_addr *addr,
                                 tc_subchannel_state_fn on_state, void *arg);
@@ -59,9 +60,9 @@ static inline struct tc_wrapped_subchannel *tc_wrapped_subchannel_of(struct tc_s
     return TC_CONTAINER_OF(sc, struct tc_wrapped_subchannel, base);
 }
 
-/* Returns the wrapper of this set that `sc` is, or that wrappers of other policies around it hide; NULL if there is
- * none. `set` is only compared, so its policy may be gone; `ops` are those that the set was made with. Inline, since
- * picks call it. */
+/* Looks at `sc` (may be NULL) and at all that it wraps. Returns the first that is a wrapper of this set, borrowed, or
+ * NULL if there is none. `set` is only compared, so its policy may be gone; `ops` are those that the set was made with.
+ * Inline, since picks call it. */
 static inline struct tc_wrapped_subchannel *tc_wrapped_subchannels_find(const struct tc_wrapped_subchannels *set,
                                                                         const struct tc_subchannel_ops *ops,
                                                                         struct tc_subchannel *sc)

@@ -1,6 +1,6 @@
 /* A wrapper, or delegating policy: it stands between one child policy and its parent and changes some of what passes,
- * as outlier_detection, xds_cluster_impl and xds_override_host do. This file holds the parts that wrappers share: the
- * child's helper, the child's last report, and the rule when the report is published.
+ * as outlier_detection, random_subsetting, xds_cluster_impl and xds_override_host do. This file holds the parts that
+ * wrappers share: the child's helper, the child's last report, and the rule when the report is published.
  *
  * The policy embeds `struct tc_lb_wrapper` first. Its update calls tc_lb_wrapper_begin_update and returns what
  * tc_lb_wrapper_end_update returns. An event that changes its picker sets `unpublished`; outside an update it then

@@ -7,7 +7,10 @@
  *
  * One table has everything that can be looked up: an entry's key is a letter (`what`) and a name; the key of an
  * extension has its number between the two. The table keeps the order of addition, so the entries of the last file are
- * at its end. */
+ * at its end.
+ *
+ * The index owns its files, each with a copy of its bytes, and the entries, which point to their files. One thread at a
+ * time. */
 #include "proto/descriptor_index.h"
 
 #include "base/buf.h"
@@ -49,8 +52,8 @@ enum { FILE_PACKAGE = 2, FILE_IMPORT = 3, FIELD_EXTENDEE = 2, FIELD_NUMBER = 3 }
 struct walk {
     struct tc_descriptor_index *x;
     struct tc_descriptor_file *file;
-    bool adds;
-    struct tc_status *why;
+    bool adds;             /* the second walk */
+    struct tc_status *why; /* set where a walk fails; its old content is not freed */
 };
 
 static bool malformed(struct walk *w, const char *what)

@@ -35,9 +35,10 @@ enum { TC_DESCRIPTOR_INDEX_MAX_BYTES = 256 << 20 };
 void tc_descriptor_index_fini(struct tc_descriptor_index *x);
 
 /* Adds a copy of a file. Its imports need not be in the index. Returns 0, also when the index has the same file
- * already. On failure nothing is added, and *why says what is wrong (the caller ends the status); on success *why stays
- * as it was. TORC_EPARSE: the file is malformed; TORC_EEXIST: another file has its name, or defines one of its symbols
- * or extensions; TORC_ELIMIT: the index would take more than TC_DESCRIPTOR_INDEX_MAX_BYTES. */
+ * already. *why must be an empty status, and stays so on success. On failure nothing is added, and *why says what is
+ * wrong (the caller ends the status). TORC_EPARSE: the file is malformed. TORC_EEXIST: another file has its name, or
+ * defines one of its symbols or extensions. TORC_ELIMIT: the index would take more than
+ * TC_DESCRIPTOR_INDEX_MAX_BYTES. */
 int tc_descriptor_index_add(struct tc_descriptor_index *x, struct tc_slice bytes, struct tc_status *why);
 /* Removes and frees all files but the first `n`. Does nothing if the index has no more than `n`. */
 void tc_descriptor_index_cut(struct tc_descriptor_index *x, size_t n);

@@ -10,13 +10,14 @@
 
 /* How deep messages may be nested in the outermost one, in either direction. An Any and the message in it are one
  * level, unless that message has a JSON form of its own (proto/wkt.h). Each Struct, ListValue and Value is a level;
- * when reading, so is an entry of a map, which includes the fields of a Struct. */
+ * when reading, so is an entry of a map, which includes the fields of a Struct. When writing, an Any on the last level
+ * has its message as base64. */
 #define TC_PROTO_JSON_MAX_DEPTH 100
 
 struct tc_proto_json_options {
     bool lower_camel;     /* output: lowerCamelCase names instead of those of the .proto files */
-    bool struct_integers; /* output: integers of a Struct become JSON integers if below 2^53 in magnitude */
-    bool ignore_unknown;  /* input: unknown fields and names of enum values are passed over */
+    bool struct_integers; /* output: a number of a Value becomes a JSON integer if whole and below 2^53 in magnitude */
+    bool ignore_unknown;  /* input: unknown fields, and unknown names of enum values, are passed over */
 };
 
 /* Returns the JSON of a message, a new reference. Fields with their default value are left out, unless they are members

@@ -2,8 +2,9 @@
  *
  * The functions NAME_in read one kind of value each, driven by the descriptor, into memory of the arena: message_in
  * calls fields_in, which calls field_in, and so on down to scalars (proto/json_scalar.h). `depth` counts the messages
- * and entries of maps around a value. A value that is wrong adds a validation error at its path, and reading goes on
- * after it, so that one call reports all errors; only an arena that is used up (`exceeded`) ends the call early.
+ * and entries of maps around a value, by the rules of TC_PROTO_JSON_MAX_DEPTH. A value that is wrong adds a validation
+ * error at its path, and reading goes on after it, so that one call reports all errors; only an arena that is used up
+ * (`exceeded`) ends the call early.
  *
  * Well-known types have forms of their own (proto/wkt.h). The content of an Any is read as the type that its URL names;
  * an Any of unknown type is accepted in the form that tc_proto_to_json writes. */
@@ -275,8 +276,8 @@ static bool map_in(struct input *in, ProtobufCMessage *m, const ProtobufCFieldDe
     return good && !in->exceeded;
 }
 
-/* Two members of one oneof are an error, as the ProtoJSON page demands: an object has no order, so neither member is
- * the last one. */
+/* Two members of one oneof are an error, as protobuf's conformance tests demand: an object has no order, so neither
+ * member is the last one. */
 static bool field_in(struct input *in, ProtobufCMessage *m, const ProtobufCFieldDescriptor *field, const json_t *json,
                      int depth)
 {

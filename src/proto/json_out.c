@@ -1,8 +1,9 @@
 /* Messages as proto3 JSON.
  *
- * The functions NAME_json write one kind of value each, driven by the descriptor. They return a new reference, or NULL
- * when the value is nested too deep or has a string that is not UTF-8. NULL passes up to the nearest Any, which is then
- * written as base64, or else to the caller. `depth` counts the messages around a value. */
+ * The functions NAME_json write one kind of value each, driven by the descriptor. All but fields_json return a new
+ * reference, or NULL when the value is nested too deep or has a string that is not UTF-8. NULL passes up to the nearest
+ * Any, which is then written as base64, or else to the caller. `depth` counts the messages around a value, by
+ * the rules of TC_PROTO_JSON_MAX_DEPTH. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -113,7 +114,8 @@ static json_t *value_json(const struct output *o, const ProtobufCFieldDescriptor
 }
 
 /* Returns true when a field that is not repeated is written. A oneof says which member is set, so that its default
- * value is written too; for other fields proto3 has no difference between default and absent. */
+ * value is written too. A message is written if it is there. Other fields are left out if they have their default
+ * value. */
 static bool field_is_present(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *field)
 {
     const char *p = (const char *)m + field->offset;
@@ -135,7 +137,7 @@ static bool field_is_present(const ProtobufCMessage *m, const ProtobufCFieldDesc
     }
 }
 
-/* The name of a map entry: keys of any type are strings in JSON. */
+/* Returns the name of a map entry, a string: keys of any type are strings in JSON. */
 static json_t *entry_name(const struct output *o, const ProtobufCMessage *entry)
 {
     const ProtobufCFieldDescriptor *key = &entry->descriptor->fields[0];
@@ -216,8 +218,8 @@ static bool fields_json(const struct output *o, const ProtobufCMessage *m, json_
     return true;
 }
 
-/* Returns the JSON of an Any by its type, or NULL if the type is unknown, or the bytes cannot be unpacked or are nested
- * too deep. */
+/* Returns the JSON of an Any by its type, or NULL if the type is unknown, if the bytes cannot be unpacked or are nested
+ * too deep, or if the Any is on the last level. */
 static json_t *any_content_json(const struct output *o, const Google__Protobuf__Any *any, int depth)
 {
     const ProtobufCMessageDescriptor *type = tc_proto_type_of_url(tc_slice_str(any->type_url));

@@ -1,5 +1,5 @@
-/* Numbers and bytes of proto3 JSON. An integer may be a number, or a real without a fraction (1e3), and either may be
- * in a string; a real names every integer only up to 2^53, so larger reals are refused. Base64 may be in either
+/* Numbers and bytes of proto3 JSON. An integer may be written as one, or as a real without a fraction (1e3), and either
+ * may be in a string; a real names every integer only up to 2^53, so larger reals are refused. Base64 may be in either
  * alphabet, with or without padding, as the ProtoJSON page demands of parsers. */
 #include "proto/json_scalar.h"
 
@@ -9,8 +9,8 @@
 
 #define EXACT 9007199254740992.0 /* 2^53, up to which a double names every integer */
 
-/* Stores the integer that a real stands for, as in 1e3. Returns false if the real is not an integer,
- * or is beyond 2^53. */
+/* Stores the integer that a real stands for, as in 1e3. Returns false if the real is not an integer, or is beyond
+ * 2^53. */
 static bool real_integer(double v, int64_t *out)
 {
     if (!(v >= -EXACT && v <= EXACT) || v != trunc(v))

@@ -2,21 +2,25 @@
  * endpoint that the policy has begun to connect.
  *
  * - update: endpoints_update.c finds the endpoints of the list in the present set. The new set takes the present ring
- *   if all keys and weights are the same, or a ring that the process has already (ring/cache). Else its ring is built:
- *   on the spot if it is small, otherwise on the background thread (`pending`). While that thread builds, the present
- *   set serves; a policy without a set is CONNECTING.
+ *   if nothing that a ring is made of has changed (pending_ring_at_once), or a ring that the process has already
+ *   (ring/cache). Else the ring is built: on the spot if it is small, otherwise on the background thread (`pending`).
+ *   While that thread builds, the present set serves; a policy without a set is CONNECTING.
  * - The background thread builds one ring of a policy at a time. Of the updates that come meanwhile, the last one is
  *   next (`newer`). The finished ring is used even then, since updates in quick succession must not keep the policy on
  *   an old set; but not if a later update was put in place on the spot, or had no endpoints.
  * - rh_install puts a new set in place: the children of endpoints that stay, and have an entry, move over; the others
  *   end. Pickers keep the set that they were made of.
  * - A child's state changes the set in place (rh_on_child_state); rh_reconcile then publishes a picker over the same
- *   set. It is idempotent, and the last thing that an event does.
+ *   set. rh_reconcile is idempotent, and the last thing that an event does.
  * - Connecting: nothing is connected until a pick asks for it (tc_rh_set_want), exit_idle comes, or the policy is in
  *   CONNECTING or TRANSIENT_FAILURE without an attempt (A61: picks may not come then, since priority may have turned to
  *   another child).
  *
- * `busy` is set while the policy talks to children itself: their states only add up, and rh_reconcile follows once. */
+ * `busy` is set while the policy makes, updates or connects children itself: their reports are stored at once, and one
+ * rh_reconcile follows.
+ *
+ * The policy owns the set (a reference) and ends the set's children. Everything runs on the loop's thread, except
+ * pending_build on the background thread, and pending_on_dropped on either thread after the policy's shutdown. */
 #include "lb/ring_hash/policy.h"
 
 #include "base/log.h"
@@ -30,20 +34,22 @@
 #include "lb/ring_hash/balance.h"
 #include "lb/ring_hash/build.h"
 
-enum { INLINE_ENTRIES = 32768 }; /* of the largest ring that is built on the loop's thread: half a millisecond */
+/* Entries of the largest ring that is built on the loop's thread, in about half a millisecond; a table that costs no
+ * more is built there, too. Counts where the ring_inline_entries of the policy's env are 0. */
+enum { INLINE_ENTRIES = 32768 };
 
 /* An update on its way to become the policy's set. While the background thread builds the update's ring, that thread
- * owns the struct; `mail` brings it back. */
+ * owns the struct; `mail` brings it back. The struct owns what its members point to, except `owner`. */
 struct rh_pending {
     struct tc_job job;
     struct tc_mail mail;
     struct tc_mailbox *box;
     struct tc_ring_hash *owner;
-    atomic_bool unwanted;  /* written by the loop's thread: the ring need not be built, and is not used */
-    struct tc_rh_set *set; /* without children and ring */
-    uint32_t *was;         /* was[i]: where endpoint i is in the policy's set, or TC_RING_ADDED */
-    struct tc_rh_build *build;
-    struct tc_ring *ring; /* NULL until built */
+    atomic_bool unwanted;      /* written by the loop's thread: the ring need not be built, and is not used */
+    struct tc_rh_set *set;     /* without children and ring; NULL once rh_install has taken it */
+    uint32_t *was;             /* was[i]: where endpoint i is in the policy's set, or TC_RING_ADDED */
+    struct tc_rh_build *build; /* NULL: the set takes the present ring */
+    struct tc_ring *ring;      /* NULL until found or built, and once rh_install has taken it */
 };
 
 struct tc_ring_hash {
@@ -60,7 +66,7 @@ struct tc_ring_hash {
     struct tc_status last_error; /* of the endpoint that failed last */
     bool busy;                   /* the policy talks to children itself */
     bool connect_wanted;         /* exit_idle came while a ring was being built */
-    bool absence_logged;
+    bool absence_logged;         /* rh_log_absence has logged: it logs once in the policy's life */
 };
 
 /* --- connecting --- */
@@ -129,7 +135,7 @@ static void rh_on_child_state(void *arg, struct tc_endpoint_child *child, enum t
     struct tc_ring_hash *rh = arg;
     const struct tc_rh_endpoint *e = &rh->set->at[child->index];
     if (e->state == TORC_CONNECTIVITY_TRANSIENT_FAILURE && state == TORC_CONNECTIVITY_CONNECTING) {
-        tc_picker_unref(picker); /* an endpoint that failed counts as failed until it is connected */
+        tc_picker_unref(picker); /* an endpoint that failed counts as failed while it connects again */
         return;
     }
     if (state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
@@ -195,8 +201,8 @@ static void rh_log_absence(struct tc_ring_hash *rh)
                (int)target.len, target.data, absent, rh->set->n, tc_ring_size(rh->set->ring));
 }
 
-/* Puts the pending set in place. Children of endpoints that stay move over; children of endpoints that lost their
- * entries end with the old set. */
+/* Replaces the present set, if there is one, by the pending set with the pending ring. Children of endpoints that stay
+ * move over; children of endpoints that left, or lost their entries, end with the old set. Publishes nothing. */
 static void rh_install(struct tc_ring_hash *rh, struct rh_pending *pending)
 {
     struct tc_rh_set *old = rh->set, *set = pending->set;
@@ -289,7 +295,8 @@ static void rh_build_in_background(struct tc_ring_hash *rh, struct rh_pending *p
     tc_background_run(&pending->job);
 }
 
-/* Returns the ring of the pending set if it exists or is small; NULL: the background thread must build it. */
+/* Returns a reference to the ring of the pending set: the present ring, a ring that the process has, or a new ring if
+ * it is small. NULL: the background thread must build the ring, from pending->build. */
 static struct tc_ring *pending_ring_at_once(struct tc_ring_hash *rh, struct rh_pending *pending)
 {
     const struct tc_lb_env *env = rh->base.helper->env;
@@ -304,8 +311,9 @@ static struct tc_ring *pending_ring_at_once(struct tc_ring_hash *rh, struct rh_p
     return ring;
 }
 
-/* Makes a set of the update's endpoints and puts it in place. Returns false if the background thread builds the set's
- * ring first, or another ring before that. */
+/* Makes a set of the update's endpoints, of which there is at least one, and puts it in place. Returns false if the set
+ * must wait: the background thread builds its ring now (`pending`), or is still busy with the ring of an earlier
+ * update. In the second case sets `newer`, and pending_on_built calls this function again. */
 static bool rh_replace_set(struct tc_ring_hash *rh, const struct tc_lb_update *update)
 {
     struct tc_ring_hash_config *config = (struct tc_ring_hash_config *)update->config;

@@ -26,8 +26,8 @@ static void config_read_penalty(const json_t *json, double *out, struct tc_valid
         tc_validation_add_at(errors, ".errorUtilizationPenalty", "must be non-negative");
 }
 
-/* A114: "cpu_utilization" is a field, "named_metrics.K" the value of K in a map. Returns false when there is no such
- * metric. */
+/* A114: "cpu_utilization" is a field, "named_metrics.K" the value of K in a map. Stores the metric, whose name is a new
+ * reference. Returns false when there is no such metric. */
 static bool metric_parse(struct tc_slice text, struct tc_wrr_metric *out)
 {
     static const struct {

@@ -21,8 +21,8 @@ struct tc_wrr_config {
     bool oob;                 /* enableOobLoadReport: reports come out of band, not with RPCs */
     uint64_t oob_period_ms;   /* the interval of reports that backends are asked for; 0: the backend decides */
     uint64_t blackout_ms;     /* how long reports must have come before a weight is used */
-    uint64_t expiration_ms;   /* how long a weight is used after the last report */
-    uint64_t update_ms;       /* between schedulers */
+    uint64_t expiration_ms;   /* how long a weight is used after the last usable report */
+    uint64_t update_ms;       /* weightUpdatePeriod: at most so long between schedulers */
     double penalty;           /* errorUtilizationPenalty */
     size_t n_metrics;
     struct tc_wrr_metric *metrics;

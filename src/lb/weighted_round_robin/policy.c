@@ -19,12 +19,12 @@
 
 struct weighted_round_robin {
     struct tc_petiole base;
-    struct tc_lb_config *config;
+    struct tc_lb_config *config;        /* a reference; NULL before the first update, and after shutdown */
     struct tc_wrr_scheduler *scheduler; /* NULL: picks go round robin */
     uint32_t *places;                   /* places[i]: the child that the scheduler's place i stands for */
-    uint64_t scheduled_ns;              /* when the scheduler was made */
+    uint64_t scheduled_ns;              /* when the scheduler was made, in the loop's time */
     bool relisted;                      /* an update came since then: places[i] may be of another endpoint now */
-    uint32_t sequence;
+    uint32_t sequence;                  /* the place in the scheduler's sequence; begins at a random number */
     struct tc_timer update_timer;
 };
 
@@ -53,8 +53,8 @@ enum {
 
 /* --- the scheduler --- */
 
-/* Makes a new scheduler, and restarts the timer for the next one if more than one child is READY. At least one child
- * must be READY. Costs O(n) for n endpoints. */
+/* Makes a new scheduler. Restarts the timer for the next one if more than one child is READY, else stops the timer. At
+ * least one child must be READY. Costs O(n) for n endpoints. */
 static void wrr_schedule(struct weighted_round_robin *w)
 {
     const struct tc_petiole_set *set = w->base.set;
@@ -96,6 +96,7 @@ static void on_update_timer(struct tc_timer *timer)
 
 /* --- picks --- */
 
+/* Reads the report in the trailers of an RPC. In the call's arena; holds references to weight and config. */
 struct report_tracker {
     struct tc_call_tracker base;
     struct tc_wrr_weight *weight;
@@ -163,7 +164,8 @@ static void on_oob_report(struct tc_side_watch *side, struct tc_slice report)
     tc_wrr_weight_report(c->weight, tc_wrr_config(c->owner->config), report, tc_loop_now_ns(loop));
 }
 
-/* Watches the subchannel that the endpoint's pick_first has chosen, if the config asks for reports out of band. */
+/* Ends the endpoint's watch. Starts it again, on the subchannel that the endpoint's pick_first has chosen, if the
+ * endpoint is READY and the config asks for reports out of band. */
 static void wrr_child_watch(struct wrr_child *c)
 {
     const struct tc_wrr_config *config = tc_wrr_config(c->owner->config);
@@ -234,7 +236,7 @@ static void wrr_describe(const struct tc_lb_policy *policy, struct tc_describe *
 {
     const struct weighted_round_robin *w = TC_CONTAINER_OF(policy, const struct weighted_round_robin, base.base);
     tc_petiole_describe(policy, d);
-    tc_describe_open(d, "weights", '['); /* of the READY endpoints; none while picks go round robin */
+    tc_describe_open(d, "weights", '['); /* of the endpoints that were READY when the scheduler was made */
     for (uint32_t i = 0; w->scheduler && i < w->scheduler->n; i++)
         tc_describe_number(d, NULL, w->scheduler->weights[i]);
     tc_describe_close(d, ']');

@@ -8,7 +8,7 @@
 
 struct tc_wrr_weight {
     struct tc_lref ref;
-    float weight;            /* RPCs a second by utilization, from the last usable report; 0: there was none */
+    float weight;            /* RPCs a second divided by utilization (weight.c), from the last usable report; 0: none */
     uint64_t last_update_ns; /* when the last usable report came, in the loop's time */
     /* When the first usable report came since the endpoint became READY, or since tc_wrr_weight_get last found the
      * weight expired. UINT64_MAX: none came. The blackout period begins here. */
