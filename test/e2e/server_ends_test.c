@@ -1,5 +1,6 @@
-/* Servers (torc/server.h) on two runtimes, one of which ends, and the limit of unsent bytes that both share. The
- * channels are on runtimes of their own and use real sockets. */
+/* Servers (torc/server.h) on two runtimes, one of which ends; callbacks of the second runtime that use the server
+ * before the server's part on that runtime was made; and the limit of unsent bytes that both share. The channels are
+ * on runtimes of their own and use real sockets. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -66,6 +67,12 @@ static void server_end(void)
 static void on_result(const torc_result *result, void *arg)
 {
     (void)result, (void)arg;
+    atomic_fetch_add(&ended, 1);
+}
+
+static void on_code(const torc_result *result, void *arg)
+{
+    *(int *)arg = torc_result_code(result);
     atomic_fetch_add(&ended, 1);
 }
 
@@ -154,6 +161,117 @@ static void test_reuse_port_after_an_end(void **state)
     server_end();
 }
 
+/* --- inside a turn in which the part of the server is still to be made --- */
+
+static atomic_int inside, returned, releases;
+
+static void on_release(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&releases, 1);
+}
+
+/* Holds the turn of more[0] until `goes_on`, so that what the server posts meanwhile waits. */
+static void turn_hold(void)
+{
+    atomic_store(&inside, 1);
+    while (!atomic_load(&goes_on))
+        sched_yield();
+}
+
+static void free_in_the_turn(void *arg)
+{
+    (void)arg;
+    turn_hold();
+    torc_server_free(server);
+    atomic_store(&returned, 1);
+}
+
+static void start_in_the_turn(void *arg)
+{
+    (void)arg;
+    turn_hold();
+    assert_int_equal(torc_server_start(server, NULL), 0);
+    atomic_store(&returned, 1);
+}
+
+static void on_passed(void *arg)
+{
+    atomic_store((atomic_int *)arg, 1);
+}
+
+/* Waits until the runtime has done what was posted to it before. */
+static void runtime_pass(torc_runtime *rt)
+{
+    atomic_int passed = 0;
+    assert_int_equal(torc_runtime_post(rt, on_passed, &passed), 0);
+    while (!atomic_load(&passed))
+        sched_yield();
+}
+
+/* Makes `server` while `fn` is inside a turn of the second runtime, and lets `fn` go on. Returns when `fn` is done. */
+static void server_make_beside(void (*fn)(void *arg), enum torc_runtime_mode mode)
+{
+    const struct torc_handler slow = {TORC_SIZE(torc_handler), .unary = on_slow, .release = on_release};
+    torc_error *error = NULL;
+    inside = goes_on = returned = releases = 0;
+    home = kit_backends_runtime(mode);
+    more[0] = kit_backends_runtime(TORC_RUNTIME_THREAD);
+    assert_int_equal(torc_runtime_post(more[0], fn, NULL), 0);
+    while (!atomic_load(&inside))
+        sched_yield();
+    struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = home, .runtimes = more};
+    server = torc_server_new(&o, &error);
+    torc_server_add_method(server, "a.B/Slow", &slow, &error);
+    torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), &bound, &error);
+    assert_null(error);
+    atomic_store(&goes_on, 1);
+    while (!atomic_load(&returned))
+        sched_yield();
+}
+
+/* A callback frees the server before the runtime of the callback has made its part: the part ends all the same. */
+static void test_free_before_the_part_is_made(void **state)
+{
+    (void)state;
+    server_make_beside(free_in_the_turn, TORC_RUNTIME_THREAD);
+    runtime_pass(home);
+    runtime_pass(more[0]);
+    assert_int_equal(releases, 1);
+    torc_runtime_free(home);
+    torc_runtime_free(more[0]);
+    torc_free(bound);
+}
+
+/* A callback starts the server, and drives the loop of the server's first runtime for that, before the runtime of the
+ * callback has made its part: the part serves. */
+static void test_start_before_the_part_is_made(void **state)
+{
+    (void)state;
+    const struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 20000};
+    torc_runtime *clients[2]; /* each with a connection of its own: the second is the second runtime's */
+    torc_channel *ch[2];
+    server_make_beside(start_in_the_turn, TORC_RUNTIME_CALLER);
+    begun = 1; /* no call is slow */
+    for (int i = 0; i < 2; i++) {
+        clients[i] = kit_backends_runtime(TORC_RUNTIME_THREAD);
+        ch[i] = torc_channel_new(clients[i], bound, NULL, NULL);
+        int code = -1;
+        ended = 0;
+        assert_int_equal(torc_unary_async(ch[i], "a.B/Slow", NULL, 0, &o, on_code, &code, NULL, NULL), 0);
+        while (!atomic_load(&ended))
+            torc_runtime_poll(home, 1);
+        assert_int_equal(code, TORC_STATUS_OK);
+    }
+    for (int i = 0; i < 2; i++) {
+        torc_channel_free(ch[i]);
+        torc_runtime_free(clients[i]);
+    }
+    server_end();
+}
+
+/* --- limits --- */
+
 /* unsent_bytes limits the runtimes together: one may hold more than its half. */
 static void test_unsent_bytes(void **state)
 {
@@ -175,6 +293,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_free_beside_the_end_of_a_runtime),
         cmocka_unit_test(test_reuse_port_after_an_end),
+        cmocka_unit_test(test_free_before_the_part_is_made),
+        cmocka_unit_test(test_start_before_the_part_is_made),
         cmocka_unit_test(test_unsent_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

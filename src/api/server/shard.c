@@ -32,11 +32,15 @@ static bool is_home(const struct tc_server_shard *shard)
 }
 
 /* Runs the task on the shard's loop. Takes a reference to the server, which the task must release. Returns false,
- * without the reference, if the loop has ended. */
+ * without the reference, if the loop has ended.
+ *
+ * Only the home, which was made before torc_server_new returns, takes a task into the turn that the caller is inside
+ * of. On another shard such a task would run before tasks that were posted earlier, and find a shard that is not made:
+ * an end would find nothing to end, a start nothing to start. */
 static bool shard_run(struct tc_server_shard *shard, struct tc_task *task)
 {
     tc_api_server_ref(shard->server);
-    if (tc_runtime_run(shard->rt, task))
+    if (is_home(shard) ? tc_runtime_run(shard->rt, task) : tc_loop_post(tc_runtime_loop(shard->rt), task))
         return true;
     tc_api_server_unref(shard->server);
     return false;
