@@ -219,6 +219,47 @@ static void test_services(void **state)
     }
 }
 
+static void on_own(torc_server_call *call, void *arg)
+{
+    (void)arg;
+    torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
+}
+
+/* The services that the handler of "*" answers are not listed, also if the server has limits for one of their methods
+ * or for all of them: nobody registered these services. A service with a method of its own is listed. */
+static void test_services_of_any_method(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a.Own", "grpc.reflection.v1.ServerReflection",
+                                        "grpc.reflection.v1alpha.ServerReflection"};
+    static const char *const limited[] = {"a.Any/Method", "a.All", "a.Own/Other", "*"};
+    const struct torc_method_options limits = {TORC_SIZE(torc_method_options), .max_calls = 1000};
+    const struct torc_handler own = {TORC_SIZE(torc_handler), .stream = on_own};
+    const struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = rt};
+    char *bound = NULL;
+    torc_error *error = NULL;
+    torc_server *other = torc_server_new(&o, &error);
+    torc_reflection *of_other = torc_reflection_new(other, &error);
+    torc_server_add_method(other, "*", &own, &error);
+    torc_server_add_method(other, "a.Own/Method", &own, &error);
+    for (size_t i = 0; i < TC_ARRAY_LEN(limited); i++)
+        torc_server_limit(other, limited[i], &limits, &error);
+    torc_server_listen(other, "127.0.0.1:0", torc_credentials_insecure(), &bound, &error);
+    torc_server_start(other, &error);
+    assert_string_equal(torc_error_text(error), "");
+    torc_channel_free(ch);
+    ch = torc_channel_new(rt, bound, NULL, NULL);
+    torc_stream *s = stream_open(V1);
+    const response_t *r = ask(s, SERVICES, "");
+    assert_int_equal(r->list_services_response->n_service, TC_ARRAY_LEN(names));
+    for (size_t i = 0; i < TC_ARRAY_LEN(names); i++)
+        assert_string_equal(r->list_services_response->service[i]->name, names[i]);
+    finish(s, TORC_STATUS_OK, "");
+    torc_reflection_free(of_other);
+    torc_server_free(other);
+    torc_free(bound);
+}
+
 static void test_files(void **state)
 {
     TC_CASE(RF02);
@@ -434,12 +475,6 @@ static void test_arguments(void **state)
     torc_error_free(error);
 }
 
-static void on_own(torc_server_call *call, void *arg)
-{
-    (void)arg;
-    torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
-}
-
 static void test_twice_on_a_server(void **state)
 {
     (void)state;
@@ -466,11 +501,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_services),          TEST(test_files),         TEST(test_imports_once),
-        TEST(test_extensions),        TEST(test_unknown),       TEST(test_asks_for_nothing),
-        TEST(test_malformed),         TEST(test_large_request), TEST(test_circles),
-        TEST(test_slow_reader),       TEST(test_cancelled),     TEST(test_arguments),
-        TEST(test_twice_on_a_server),
+        TEST(test_services),          TEST(test_files),
+        TEST(test_imports_once),      TEST(test_extensions),
+        TEST(test_unknown),           TEST(test_asks_for_nothing),
+        TEST(test_malformed),         TEST(test_large_request),
+        TEST(test_circles),           TEST(test_slow_reader),
+        TEST(test_cancelled),         TEST(test_arguments),
+        TEST(test_twice_on_a_server), TEST(test_services_of_any_method),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

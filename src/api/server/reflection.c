@@ -209,14 +209,14 @@ static int by_name(const void *a, const void *b)
     return tc_slice_cmp(*(const struct tc_slice *)a, *(const struct tc_slice *)b);
 }
 
-/* Appends the fields of ListServiceResponse: a ServiceResponse {name = 1} for each service of which the server has a
- * method (struct tc_method), sorted. The server has started: its methods no longer change. */
+/* Appends the fields of ListServiceResponse: a ServiceResponse {name = 1} for each service with a method that was
+ * registered for it, sorted; "*" is for no service. The server has started: its methods no longer change. */
 static void services_append(struct tc_buf *out, const torc_server *server)
 {
     TC_VEC(struct tc_slice) names = {0};
     for (const struct tc_method *m = server->methods; m; m = m->hh.next) {
         const char *end = strrchr(m->path, '/');
-        if (end && end[1]) /* neither "*" nor "/service/" */
+        if (end && !m->spread)
             *tc_vec_push(&names) = tc_slice_of(m->path + 1, (size_t)(end - m->path - 1));
     }
     qsort(names.data, names.len, sizeof(names.data[0]), by_name);

@@ -26,6 +26,13 @@
 #include "base/thread.h"
 #include "creds/creds.h"
 
+/* A torc_server_stop_async that waits for the end of the stop. */
+struct tc_stop_fn {
+    struct tc_stop_fn *next;
+    void (*fn)(void *arg);
+    void *arg;
+};
+
 torc_server *tc_api_server_ref(torc_server *s)
 {
     tc_ref_inc(&s->ref);
@@ -483,7 +490,7 @@ static void server_spread(torc_server *s)
             continue;
         }
         m = TC_NEW(struct tc_method);
-        *m = (struct tc_method){.server = s, .handler = all->handler, .path = path};
+        *m = (struct tc_method){.server = s, .handler = all->handler, .path = path, .spread = true};
         m->handler.release = NULL; /* called for "*" */
         HASH_ADD_KEYPTR(hh, s->methods, m->path, strlen(m->path), m);
     }

@@ -35,6 +35,7 @@ struct tc_method {
     size_t max_request;                    /* see struct tc_method_spec */
     void (*stopping)(void *arg);           /* see struct tc_method_spec */
     atomic_size_t calls;                   /* that have places, on all shards; counted only with a max_calls */
+    bool spread;                           /* nobody registered it: server_spread made it of the handler of "*" */
 };
 
 /* The limits that torc_server_limit was given. */
@@ -45,13 +46,6 @@ struct tc_method_limits {
 };
 
 enum tc_server_state { TC_SERVER_NEW, TC_SERVER_STARTED, TC_SERVER_STOPPING, TC_SERVER_STOPPED };
-
-/* A torc_server_stop_async that waits for the end of the stop. */
-struct tc_stop_fn {
-    struct tc_stop_fn *next;
-    void (*fn)(void *arg);
-    void *arg;
-};
 
 /* The part of a server on one of its runtimes (torc_server_options.runtimes). */
 struct tc_server_shard {
@@ -92,9 +86,9 @@ struct torc_server {
     struct tc_method *methods;       /* constant after the start */
     struct tc_method_limits *limits; /* constant after the start */
     enum tc_server_state state;
-    bool ended;           /* the home has ended */
-    struct tc_link waits; /* threads that wait for TC_SERVER_STOPPED */
-    struct tc_stop_fn *stop_fns;
+    bool ended;                  /* the home has ended */
+    struct tc_link waits;        /* threads that wait for TC_SERVER_STOPPED */
+    struct tc_stop_fn *stop_fns; /* owned, a list */
     struct tc_server_load *load; /* a reference; constant after the start; NULL: none */
 };
 
@@ -139,8 +133,7 @@ int tc_server_shards_check_blocking(const torc_server *s);
 void tc_server_shards_start(torc_server *s);
 /* Has all shards drain; tc_api_server_stopped follows when the last has. grace_ms as for torc_server_stop. */
 void tc_server_shards_drain(torc_server *s, int64_t grace_ms);
-/* The function of torc_server.stopped_task. */
-void tc_server_shards_on_stopped(struct tc_task *task);
+void tc_server_shards_on_stopped(struct tc_task *task); /* the function of torc_server.stopped_task */
 /* Listens on the IP address with a socket for each shard whose runtime has not ended. Returns 0 with the address as
  * bound in *bound, which the caller ends with tc_addr_fini, or TORC_EIO with a text in *error. Takes its own references
  * to `credentials`. The other shards' loops take their sockets later; a failure there is logged. */
