@@ -162,8 +162,8 @@ TORC_API torc_server *torc_server_new(const struct torc_server_options *options,
 /* Registers the handler, which is copied, for "/package.Service/Method" (the leading slash may be left out), or with
  * "*" for every method that has none of its own; "*" takes a handler with `stream`. Methods that nobody has registered
  * end with UNIMPLEMENTED. 0, or an error, and then `release` is not called: TORC_EINVAL (server, method, handler),
- * TORC_EUNSUPPORTED (a handler of a newer version), TORC_EEXIST (the method has a handler), TORC_ESTATE (after
- * torc_server_start), TORC_EFORK, TORC_ECLOSED. */
+ * TORC_EUNSUPPORTED (a handler of a newer version), TORC_EEXIST (the method has a handler), TORC_ESTATE (the server
+ * was started or stopped), TORC_EFORK, TORC_ECLOSED. */
 TORC_API int torc_server_add_method(torc_server *server, const char *method, const struct torc_handler *handler,
                                     torc_error **error);
 
@@ -198,8 +198,8 @@ struct torc_method_options {
  * method only the most specific limits count. Methods may be registered later, but before torc_server_start, which
  * refuses limits of a method or service that has no handler. A handler of "*" answers any method: of those that it
  * answers, all to which the limits of one name apply count as one method. The options are copied. 0, or an error:
- * TORC_EINVAL (server, name, options), TORC_EUNSUPPORTED, TORC_EEXIST (the name has limits), TORC_ESTATE (after
- * torc_server_start), TORC_EFORK, TORC_ECLOSED. */
+ * TORC_EINVAL (server, name, options), TORC_EUNSUPPORTED, TORC_EEXIST (the name has limits), TORC_ESTATE (the server
+ * was started or stopped), TORC_EFORK, TORC_ECLOSED. */
 TORC_API int torc_server_limit(torc_server *server, const char *name, const struct torc_method_options *options,
                                torc_error **error);
 

@@ -242,7 +242,7 @@ int tc_api_server_add(torc_server *s, const struct tc_method_spec *specs, size_t
     else if (rc == TORC_EEXIST)
         tc_error_set(error, rc, TORC_LAYER_API, "method: " TC_SHOWN " has a handler already", TC_SHOW(taken));
     else if (rc == TORC_ESTATE)
-        tc_error_set(error, rc, TORC_LAYER_API, "server: it was started: methods are added before that");
+        tc_error_set(error, rc, TORC_LAYER_API, "server: it was started or stopped: methods are added before that");
     else if (rc != 0)
         tc_error_set_code(error, rc, "server");
     return rc;
@@ -316,7 +316,7 @@ static int server_add_limits(torc_server *s, struct tc_method_limits *l, torc_er
     if (rc == TORC_EEXIST)
         tc_error_set(error, rc, TORC_LAYER_API, "name: " TC_SHOWN " has limits already", TC_SHOW(l->name));
     else if (rc == TORC_ESTATE)
-        tc_error_set(error, rc, TORC_LAYER_API, "server: it was started: limits are set before that");
+        tc_error_set(error, rc, TORC_LAYER_API, "server: it was started or stopped: limits are set before that");
     else
         tc_error_set_code(error, rc, "server");
     tc_pool_unref(l->opts.pool);

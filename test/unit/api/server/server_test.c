@@ -249,6 +249,13 @@ static void test_misuse(void **state)
     assert_int_equal(torc_server_stop_async(s, 0, NULL, NULL), TORC_EINVAL);
     assert_int_equal(torc_server_stop(s, 0), 0);
     expect_refused(TORC_ESTATE, torc_server_start(s, &e), &e, "stopped");
+    /* A server that was stopped and never started. */
+    torc_server *never = torc_server_new(&o, NULL);
+    const struct torc_method_options limits = {TORC_SIZE(torc_method_options)};
+    assert_int_equal(torc_server_stop(never, 0), 0);
+    expect_refused(TORC_ESTATE, torc_server_add_method(never, "a/c", &good, &e), &e, "started or stopped");
+    expect_refused(TORC_ESTATE, torc_server_limit(never, "a", &limits, &e), &e, "started or stopped");
+    torc_server_free(never);
     /* A chain with an error does nothing. */
     e = torc_error_new(TORC_ELIMIT, TORC_LAYER_API, "before");
     assert_null(torc_server_new(NULL, &e));
