@@ -165,11 +165,12 @@ bool tc_server_load_clear(struct tc_server_load *s, int metric, const char *name
 {
     pthread_mutex_lock(&s->mutex);
     struct tc_load_value **at = value_place(&s->load, metric, name ? name : ""), *v = *at;
-    if (v) {
+    bool found = v != NULL;
+    if (found) {
         *at = v->next;
         s->load.n--;
     }
     pthread_mutex_unlock(&s->mutex);
     tc_free(v);
-    return v;
+    return found;
 }
