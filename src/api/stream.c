@@ -224,6 +224,16 @@ void torc_stream_cancel(torc_stream *s)
     tc_call_drop(s);
 }
 
+void tc_stream_hold(torc_stream *s)
+{
+    tc_ref_inc(&s->zeroed);
+}
+
+void tc_stream_drop(torc_stream *s)
+{
+    tc_call_drop(s);
+}
+
 void tc_stream_spoil(torc_stream *s, torc_error *error)
 {
     torc_runtime *rt = s->channel->rt;

@@ -27,13 +27,16 @@ struct tc_typed *tc_result_keep(const torc_result *result, struct tc_typed *mine
  * a result without memory. Takes over the error. */
 void tc_result_spoil(const torc_result *result, torc_error *error);
 
+/* Add and release a reference to a stream, so that it stays while another thread frees the handle. */
+void tc_stream_hold(torc_stream *stream);
+void tc_stream_drop(torc_stream *stream);
 /* tc_result_typed and tc_result_keep of a stream; the struct is freed with the stream's last reference. */
 struct tc_typed *tc_stream_typed(torc_stream *stream);
 struct tc_typed *tc_stream_keep(torc_stream *stream, struct tc_typed *mine);
 /* Returns the RPC's path, "/package.Service/Method", borrowed from the stream. */
 const char *tc_stream_method(const torc_stream *stream);
 /* Cancels the RPC, and makes its result fail with this error, unless the application has seen the result. The first
- * error counts. The stream must keep a struct. Takes over the error. */
+ * error counts. The stream must keep a struct, and the caller must hold the stream. Takes over the error. */
 void tc_stream_spoil(torc_stream *stream, torc_error *error);
 
 /* torc_stream_receive in two steps, between which a codec reads the message. If the first step returns 1, it holds a

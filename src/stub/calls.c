@@ -4,6 +4,8 @@
  * thread that waits, or before the callback; the response of a client streaming RPC by the first
  * torc_protobuf_c_response. A stream keeps one arena for all of its messages: each message lives until the next.
  *
+ * Functions that a thread calls hold the stream, which another thread may free meanwhile.
+ *
  * Malformed bytes fail the RPC with INTERNAL, as a response that gRPC itself cannot read does. The error is stored in
  * the result, and a stream is cancelled (tc_stream_spoil). */
 #include <torc/protobuf_c.h>
@@ -234,11 +236,12 @@ torc_stream *torc_protobuf_c_start(torc_channel *channel, const struct torc_prot
     return stream;
 }
 
-int torc_protobuf_c_send(torc_stream *stream, const struct torc_protobuf_c_method *m, const ProtobufCMessage *request,
-                         unsigned flags, int64_t timeout_ms)
+/* The caller holds a reference to the stream. */
+static int message_send(torc_stream *stream, const struct torc_protobuf_c_method *m, const ProtobufCMessage *request,
+                        unsigned flags, int64_t timeout_ms)
 {
     struct tc_packed p;
-    if (!stream || !m || !stream_decoded(stream, m))
+    if (!stream_decoded(stream, m))
         return TORC_EINVAL;
     char *why = NULL;
     int rc = tc_packed_init(&p, m->request, request, &why);
@@ -249,6 +252,17 @@ int torc_protobuf_c_send(torc_stream *stream, const struct torc_protobuf_c_metho
     }
     rc = torc_stream_send(stream, p.bytes.data, p.bytes.len, flags, timeout_ms);
     tc_packed_fini(&p);
+    return rc;
+}
+
+int torc_protobuf_c_send(torc_stream *stream, const struct torc_protobuf_c_method *m, const ProtobufCMessage *request,
+                         unsigned flags, int64_t timeout_ms)
+{
+    if (!stream || !m)
+        return TORC_EINVAL;
+    tc_stream_hold(stream);
+    int rc = message_send(stream, m, request, flags, timeout_ms);
+    tc_stream_drop(stream);
     return rc;
 }
 
@@ -265,10 +279,11 @@ static const ProtobufCMessage *message_decode(torc_stream *stream, const struct 
     return decoded;
 }
 
-int torc_protobuf_c_receive(torc_stream *stream, const struct torc_protobuf_c_method *m, int64_t timeout_ms,
-                            const ProtobufCMessage **message)
+/* The caller holds a reference to the stream. */
+static int message_receive(torc_stream *stream, const struct torc_protobuf_c_method *m, int64_t timeout_ms,
+                           const ProtobufCMessage **message)
 {
-    struct decoded *d = stream && m && message ? stream_decoded(stream, m) : NULL;
+    struct decoded *d = stream_decoded(stream, m);
     const torc_message *bytes;
     if (!d)
         return TORC_EINVAL;
@@ -283,6 +298,18 @@ int torc_protobuf_c_receive(torc_stream *stream, const struct torc_protobuf_c_me
     return decoded ? 1 : TORC_EPARSE;
 }
 
+int torc_protobuf_c_receive(torc_stream *stream, const struct torc_protobuf_c_method *m, int64_t timeout_ms,
+                            const ProtobufCMessage **message)
+{
+    if (!stream || !m || !message)
+        return TORC_EINVAL;
+    tc_stream_hold(stream);
+    int rc = message_receive(stream, m, timeout_ms, message);
+    tc_stream_drop(stream);
+    return rc;
+}
+
+/* Does not hold the stream: it is called inside on_message, and the loop holds the stream until on_message returns. */
 const ProtobufCMessage *torc_protobuf_c_message(torc_stream *stream, const struct torc_protobuf_c_method *m,
                                                 const torc_message *message)
 {

@@ -4,6 +4,8 @@
  * refers to the copy and to the method's row. The row's function, which is generated code, calls the handler in the
  * copy with the types of its messages.
  *
+ * Functions that a thread calls hold the call, which another thread may finish meanwhile.
+ *
  * The request of a unary or server streaming RPC is unpacked into the call's arena. The requests of a client's stream
  * share an arena of their own, which the call keeps (api/typed.h): each request lives until the next. */
 #include <stdio.h>
@@ -184,6 +186,7 @@ int torc_protobuf_c_next(torc_server_call *call, const struct torc_protobuf_c_me
     return rc;
 }
 
+/* Does not hold the call: it is called inside on_message, and the loop holds the call until on_message returns. */
 const ProtobufCMessage *torc_protobuf_c_request(torc_server_call *call, const struct torc_protobuf_c_method *m,
                                                 const torc_message *message)
 {
@@ -278,13 +281,11 @@ static int response_pack(struct tc_packed *p, torc_server_call *call, const stru
     return rc;
 }
 
-int torc_protobuf_c_reply(torc_server_call *call, const struct torc_protobuf_c_method *m,
-                          const ProtobufCMessage *response)
+/* The caller holds a reference to the call. */
+static int reply_send(torc_server_call *call, const struct torc_protobuf_c_method *m, const ProtobufCMessage *response)
 {
     struct tc_packed p;
     char *text = NULL;
-    if (!call || !m)
-        return TORC_EINVAL;
     int rc = response_pack(&p, call, m, response, &text);
     if (rc == 0) {
         rc = torc_server_call_reply(call, p.bytes.data, p.bytes.len);
@@ -297,18 +298,39 @@ int torc_protobuf_c_reply(torc_server_call *call, const struct torc_protobuf_c_m
     return ended == 0 ? rc : ended;
 }
 
-int torc_protobuf_c_respond(torc_server_call *call, const struct torc_protobuf_c_method *m,
-                            const ProtobufCMessage *response, unsigned flags, int64_t timeout_ms)
+int torc_protobuf_c_reply(torc_server_call *call, const struct torc_protobuf_c_method *m,
+                          const ProtobufCMessage *response)
+{
+    if (!call || !m)
+        return TORC_EINVAL;
+    tc_api_call_hold(call);
+    int rc = reply_send(call, m, response);
+    tc_api_call_drop(call);
+    return rc;
+}
+
+/* The caller holds a reference to the call. */
+static int response_send(torc_server_call *call, const struct torc_protobuf_c_method *m,
+                         const ProtobufCMessage *response, unsigned flags, int64_t timeout_ms)
 {
     struct tc_packed p;
     char *text = NULL;
-    if (!call || !m)
-        return TORC_EINVAL;
     int rc = response_pack(&p, call, m, response, &text);
     if (rc != 0)
         return call_refuse(call, text, rc);
     rc = torc_server_call_send(call, p.bytes.data, p.bytes.len, flags, timeout_ms);
     tc_packed_fini(&p);
+    return rc;
+}
+
+int torc_protobuf_c_respond(torc_server_call *call, const struct torc_protobuf_c_method *m,
+                            const ProtobufCMessage *response, unsigned flags, int64_t timeout_ms)
+{
+    if (!call || !m)
+        return TORC_EINVAL;
+    tc_api_call_hold(call);
+    int rc = response_send(call, m, response, flags, timeout_ms);
+    tc_api_call_drop(call);
     return rc;
 }
 
@@ -352,8 +374,9 @@ static torc_metadata *trailers_with(const torc_metadata *trailers, int code, con
     return all;
 }
 
-int torc_protobuf_c_finish(torc_server_call *call, int code, const char *text, const torc_metadata *trailers,
-                           const ProtobufCMessage *const *details, size_t n)
+/* The caller holds a reference to the call. */
+static int failure_send(torc_server_call *call, int code, const char *text, const torc_metadata *trailers,
+                        const ProtobufCMessage *const *details, size_t n)
 {
     bool bad = n > 0 && !details;
     struct tc_validation_errors errors = {0};
@@ -365,4 +388,15 @@ int torc_protobuf_c_finish(torc_server_call *call, int code, const char *text, c
     int rc = torc_server_call_finish(call, code, text, all ? all : trailers);
     torc_metadata_free(all);
     return rc == 0 && bad ? TORC_EINVAL : rc;
+}
+
+int torc_protobuf_c_finish(torc_server_call *call, int code, const char *text, const torc_metadata *trailers,
+                           const ProtobufCMessage *const *details, size_t n)
+{
+    if (!call)
+        return TORC_EINVAL;
+    tc_api_call_hold(call);
+    int rc = failure_send(call, code, text, trailers, details, n);
+    tc_api_call_drop(call);
+    return rc;
 }
