@@ -10,8 +10,9 @@
  * Clients get reports in two ways. With the end of each RPC for which a value was recorded: the trailer
  * endpoint-load-metrics-bin has the RPC's values and the server's. And out of band: the service
  * xds.service.orca.v3.OpenRcaService sends all values of the server at the interval that a client asks for.
- * weighted_round_robin uses the reports, and clients pass them on to control planes (LRS). Any thread. In a library
- * that was built without servers (TORC_SERVERS=off) the functions of this header are missing. */
+ * weighted_round_robin uses the reports, and clients pass them on to control planes (LRS). Any thread. In a child of a
+ * fork the handle is the parent's: torc_orca_set and torc_orca_clear return TORC_EFORK, and torc_orca_free does
+ * nothing. In a library that was built without servers (TORC_SERVERS=off) the functions of this header are missing. */
 #ifndef TORC_ORCA_H
 #define TORC_ORCA_H
 
@@ -51,10 +52,12 @@ TORC_API torc_orca *torc_orca_new(torc_server *server, int64_t min_interval_ms, 
 /* Sets a value of the server, which replaces an earlier one of the same metric and name. `name` is copied; NULL for
  * metrics without names. Returns 0; or an error, and nothing changes: TORC_EINVAL (a metric that is unknown or of one
  * RPC alone, a name that is missing, not UTF-8 or above 256 bytes, a name for a metric without names, a value that is
- * negative, infinite, not a number, or above 1 for a metric of 0 to 1), TORC_ELIMIT (more than 256 values). */
+ * negative, infinite, not a number, or above 1 for a metric of 0 to 1), TORC_ELIMIT (more than 256 values),
+ * TORC_EFORK. */
 TORC_API int torc_orca_set(torc_orca *orca, int metric, const char *name, double value);
 
-/* Drops a value of the server. Returns 0; TORC_EINVAL as torc_orca_set; TORC_ENOTFOUND if the value is not set. */
+/* Drops a value of the server. Returns 0; TORC_EINVAL and TORC_EFORK as torc_orca_set; TORC_ENOTFOUND if the value is
+ * not set. */
 TORC_API int torc_orca_clear(torc_orca *orca, int metric, const char *name);
 
 /* Records a value of one RPC, for the report at its end. That report has the values of the RPC, and those of the server

@@ -199,7 +199,7 @@ struct torc_method_options {
  * refuses limits of a method or service that has no handler. A handler of "*" answers any method: of those that it
  * answers, all to which the limits of one name apply count as one method. The options are copied. 0, or an error:
  * TORC_EINVAL (server, name, options), TORC_EUNSUPPORTED, TORC_EEXIST (the name has limits), TORC_ESTATE (the server
- * was started or stopped), TORC_EFORK, TORC_ECLOSED. */
+ * was started or stopped), TORC_EFORK (also for a pool that was made before a fork), TORC_ECLOSED. */
 TORC_API int torc_server_limit(torc_server *server, const char *name, const struct torc_method_options *options,
                                torc_error **error);
 

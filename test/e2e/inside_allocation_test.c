@@ -1,13 +1,20 @@
 /* Threads that act while a function of Torc is in its middle: they free the stream or finish the call that the function
- * uses. An allocator of the test has such a thread run when the function allocates, and waits for the thread. AddressSanitizer sees a stream or a call that is used after its end. */
+ * uses, or they fork while the function has locked a mutex. An allocator of the test has such a thread run when the
+ * function allocates, and waits for the thread. AddressSanitizer sees a stream or a call that is used after its end. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <torc/health.h>
+#include <torc/orca.h>
+#include <torc/reflection.h>
 #include <torc/torc.h>
 
+#include "kinds.torc.h"
 #include "mirror.torc.h"
 #include "support/cmocka.h"
 
@@ -52,6 +59,9 @@ static void *own_realloc(void *ptr, size_t size)
 
 static torc_runtime *rt;
 static torc_server *server;
+static torc_health *health;
+static torc_orca *orca;
+static torc_reflection *reflection;
 static torc_channel *ch;
 static torc_stream *stream;
 static torc_server_call *call; /* of `stream` */
@@ -87,6 +97,9 @@ static int setup(void **state)
     const struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = rt};
     server = torc_server_new(&o, &error);
     torc__test__mirror__mirror__add(server, &handlers, NULL, &error);
+    health = torc_health_new(server, &error);
+    orca = torc_orca_new(server, -1, &error);
+    reflection = torc_reflection_new(server, &error);
     torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), &bound, &error);
     torc_server_start(server, &error);
     ch = torc_channel_new(rt, bound, NULL, &error);
@@ -100,6 +113,9 @@ static int teardown(void **state)
     (void)state;
     torc_channel_free(ch);
     torc_server_free(server);
+    torc_health_free(health);
+    torc_orca_free(orca);
+    torc_reflection_free(reflection);
     return torc_runtime_free(rt);
 }
 
@@ -259,6 +275,102 @@ static void test_finish_in_finish(void **state)
     expect_ok();
 }
 
+/* --- a fork --- */
+
+static int child_status;
+
+/* Forks. The child has `check` as its exit status, and is killed if it hangs. */
+static void fork_and_check(int (*check)(void))
+{
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(10);
+        _exit(check());
+    }
+    if (child < 0 || waitpid(child, &child_status, 0) != child)
+        abort();
+}
+
+static void expect_forked(void)
+{
+    assert_int_equal(ran, 1);
+    assert_true(WIFEXITED(child_status));
+    assert_int_equal(WEXITSTATUS(child_status), 0);
+}
+
+static int health_in_child(void)
+{
+    int rc = torc_health_set(health, "", TORC_HEALTH_NOT_SERVING);
+    torc_health_shutdown(health);
+    torc_health_free(health);
+    return rc == TORC_EFORK ? 0 : 1;
+}
+
+static void *fork_with_health(void *arg)
+{
+    (void)arg;
+    fork_and_check(health_in_child);
+    return NULL;
+}
+
+/* torc_health_set has the mutex when it allocates a service. */
+static void test_fork_in_health_set(void **state)
+{
+    (void)state;
+    armed = fork_with_health;
+    assert_int_equal(torc_health_set(health, "a.New", TORC_HEALTH_SERVING), 0);
+    expect_forked();
+}
+
+static int orca_in_child(void)
+{
+    int set = torc_orca_set(orca, TORC_ORCA_CPU, NULL, 0.5), clear = torc_orca_clear(orca, TORC_ORCA_CPU, NULL);
+    torc_orca_free(orca);
+    return set == TORC_EFORK && clear == TORC_EFORK ? 0 : 1;
+}
+
+static void *fork_with_orca(void *arg)
+{
+    (void)arg;
+    fork_and_check(orca_in_child);
+    return NULL;
+}
+
+/* torc_orca_set has the mutex when it allocates a value. */
+static void test_fork_in_orca_set(void **state)
+{
+    (void)state;
+    armed = fork_with_orca;
+    assert_int_equal(torc_orca_set(orca, TORC_ORCA_CPU, NULL, 0.25), 0);
+    expect_forked();
+}
+
+static int reflection_in_child(void)
+{
+    torc_error *one = NULL, *other = NULL;
+    int add = torc_reflection_add(reflection, &torc_stub_file__kinds_proto, &one),
+        set = torc_reflection_add_set(reflection, "", 0, &other);
+    bool told = torc_error_code(one) == TORC_EFORK && torc_error_code(other) == TORC_EFORK;
+    torc_reflection_free(reflection);
+    return add == TORC_EFORK && set == TORC_EFORK && told ? 0 : 1;
+}
+
+static void *fork_with_reflection(void *arg)
+{
+    (void)arg;
+    fork_and_check(reflection_in_child);
+    return NULL;
+}
+
+/* torc_reflection_add has the mutex when it allocates what it keeps of a file. */
+static void test_fork_in_reflection_add(void **state)
+{
+    (void)state;
+    armed = fork_with_reflection;
+    assert_int_equal(torc_reflection_add(reflection, &torc_stub_file__mirror_proto, NULL), 0);
+    expect_forked();
+}
+
 int main(void)
 {
     static const struct torc_allocator own = {TORC_SIZE(torc_allocator), own_malloc, own_calloc, own_realloc, free};
@@ -266,9 +378,10 @@ int main(void)
         return 1;
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_free_in_send),      TEST(test_free_in_a_refusal),   TEST(test_free_in_receive),
-        TEST(test_finish_in_respond), TEST(test_finish_in_a_refusal), TEST(test_finish_in_reply),
-        TEST(test_finish_in_finish),
+        TEST(test_free_in_send),           TEST(test_free_in_a_refusal),   TEST(test_free_in_receive),
+        TEST(test_finish_in_respond),      TEST(test_finish_in_a_refusal), TEST(test_finish_in_reply),
+        TEST(test_finish_in_finish),       TEST(test_fork_in_health_set),  TEST(test_fork_in_orca_set),
+        TEST(test_fork_in_reflection_add),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

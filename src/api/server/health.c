@@ -9,13 +9,15 @@
  * the watcher.
  *
  * torc_health is reference-counted: by the application's handle, the server's three methods (until their release) and
- * each watcher. */
+ * each watcher. In a child of a fork the application's functions leave it alone: a thread of the parent may have locked
+ * the mutex. */
 #include <torc/health.h>
 
 #include <pthread.h>
 
 #include "api/server/call_object.h"
 #include "base/buf.h"
+#include "base/fork.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/thread.h"
@@ -48,6 +50,7 @@ struct watcher {
 
 struct torc_health {
     struct tc_ref ref;
+    unsigned generation; /* tc_fork_generation when the service was made */
     pthread_mutex_t mutex;
     /* Under the mutex: */
     struct service *services;
@@ -234,6 +237,11 @@ static void on_watch(torc_server_call *call, const torc_message *request, void *
 
 /* --- the application --- */
 
+static bool is_of_parent(const torc_health *h)
+{
+    return h->generation != tc_fork_generation();
+}
+
 /* `name` is copied. With the mutex held, unless `h` is being made. */
 static void service_set(torc_health *h, const char *name, int status)
 {
@@ -274,6 +282,7 @@ torc_health *torc_health_new(torc_server *server, torc_error **error)
                                              {METHOD("List"), list, MAX_REQUEST, NULL},
                                              {METHOD("Watch"), watch, MAX_REQUEST, NULL}};
     tc_ref_init(&h->ref);
+    h->generation = tc_fork_generation();
     for (size_t i = 0; i < TC_ARRAY_LEN(methods); i++)
         tc_ref_inc(&h->ref);
     pthread_mutex_init(&h->mutex, NULL);
@@ -293,6 +302,8 @@ int torc_health_set(torc_health *h, const char *service, int status)
     if (!h || !service || len > MAX_NAME || !tc_utf8_valid(tc_slice_of(service, len)) || status < TORC_HEALTH_UNKNOWN ||
         status > TORC_HEALTH_NOT_SERVING)
         return TORC_EINVAL;
+    if (is_of_parent(h))
+        return TORC_EFORK;
     pthread_mutex_lock(&h->mutex);
     int rc = h->over ? TORC_ESTATE : 0;
     if (rc == 0) {
@@ -305,7 +316,7 @@ int torc_health_set(torc_health *h, const char *service, int status)
 
 void torc_health_shutdown(torc_health *h)
 {
-    if (!h)
+    if (!h || is_of_parent(h))
         return;
     TC_NO_CANCEL;
     pthread_mutex_lock(&h->mutex);
@@ -318,6 +329,6 @@ void torc_health_shutdown(torc_health *h)
 
 void torc_health_free(torc_health *h)
 {
-    if (h)
+    if (h && !is_of_parent(h))
         health_unref(h);
 }

@@ -7,13 +7,15 @@
  * report has all values anyway.
  *
  * torc_orca is reference-counted: by the application's handle, the server's method (until its release) and each
- * stream. */
+ * stream. In a child of a fork the application's functions leave it alone: a thread of the parent may have locked the
+ * mutex of the values. */
 #include "api/server/orca.h"
 
 #include <pthread.h>
 
 #include "api/server/call_object.h"
 #include "base/buf.h"
+#include "base/fork.h"
 #include "base/mem.h"
 #include "base/thread.h"
 #include "io/loop.h"
@@ -30,7 +32,8 @@ enum {
 
 struct torc_orca {
     struct tc_ref ref;
-    uint64_t least_ms; /* the shortest interval; constant */
+    unsigned generation; /* tc_fork_generation when the reports began */
+    uint64_t least_ms;   /* the shortest interval; constant */
     pthread_mutex_t streams_mutex;
     /* Under streams_mutex: */
     struct tc_link streams; /* those that on_stopping is to end */
@@ -221,6 +224,11 @@ static void on_stopping(void *arg)
 
 /* --- the application --- */
 
+static bool is_of_parent(const torc_orca *o)
+{
+    return o->generation != tc_fork_generation();
+}
+
 static void on_method_release(void *arg)
 {
     orca_unref(arg);
@@ -239,6 +247,7 @@ torc_orca *torc_orca_new(torc_server *server, int64_t min_interval_ms, torc_erro
     const struct torc_handler handler = {TORC_SIZE(torc_handler), .stream = on_stream, .release = on_method_release,
                                          .arg = o};
     tc_ref_init(&o->ref);
+    o->generation = tc_fork_generation();
     tc_list_init(&o->streams);
     pthread_mutex_init(&o->streams_mutex, NULL);
     o->load = tc_server_load_new();
@@ -255,18 +264,27 @@ torc_orca *torc_orca_new(torc_server *server, int64_t min_interval_ms, torc_erro
     return NULL;
 }
 
+/* Returns 0 if the value of the server may be set or dropped, else the code for the function to return. */
+static int value_check(const torc_orca *o, int metric, const char *name)
+{
+    if (!o || !tc_load_metric_is_good(metric, name, true))
+        return TORC_EINVAL;
+    return is_of_parent(o) ? TORC_EFORK : 0;
+}
+
 int torc_orca_set(torc_orca *o, int metric, const char *name, double value)
 {
     TC_NO_CANCEL;
-    return o && tc_load_metric_is_good(metric, name, true) ? tc_server_load_set(o->load, metric, name, value)
-                                                           : TORC_EINVAL;
+    int rc = value_check(o, metric, name);
+    return rc ? rc : tc_server_load_set(o->load, metric, name, value);
 }
 
 int torc_orca_clear(torc_orca *o, int metric, const char *name)
 {
     TC_NO_CANCEL;
-    if (!o || !tc_load_metric_is_good(metric, name, true))
-        return TORC_EINVAL;
+    int rc = value_check(o, metric, name);
+    if (rc != 0)
+        return rc;
     return tc_server_load_clear(o->load, metric, name) ? 0 : TORC_ENOTFOUND;
 }
 
@@ -288,6 +306,6 @@ int torc_orca_record(torc_server_call *c, int metric, const char *name, double v
 
 void torc_orca_free(torc_orca *o)
 {
-    if (o)
+    if (o && !is_of_parent(o))
         orca_unref(o);
 }

@@ -52,8 +52,15 @@ void tc_pool_unref(torc_pool *pool)
     tc_free(pool);
 }
 
+bool tc_pool_is_of_parent(const torc_pool *pool)
+{
+    return pool && pool->generation != tc_fork_generation();
+}
+
 bool tc_pool_run(torc_pool *pool, struct tc_pool_job *job)
 {
+    if (tc_pool_is_of_parent(pool))
+        return false;
     pthread_mutex_lock(&pool->mutex);
     bool taken = !pool->closed && pool->n_jobs < pool->max_jobs + (pool->n_threads - pool->n_running);
     if (taken) {
@@ -67,8 +74,8 @@ bool tc_pool_run(torc_pool *pool, struct tc_pool_job *job)
 
 bool tc_pool_cancel(torc_pool *pool, struct tc_pool_job *job)
 {
-    if (pool->generation != tc_fork_generation())
-        return false; /* the parent's thread may have locked the mutex */
+    if (tc_pool_is_of_parent(pool))
+        return false;
     pthread_mutex_lock(&pool->mutex);
     bool waits = tc_list_linked(&job->link);
     if (waits) {
@@ -165,7 +172,7 @@ int torc_pool_free(torc_pool *pool)
     TC_NO_CANCEL;
     if (!pool)
         return 0;
-    if (pool->generation != tc_fork_generation())
+    if (tc_pool_is_of_parent(pool))
         return TORC_EFORK;
     for (size_t i = 0; i < pool->n_threads; i++)
         if (pthread_equal(pool->threads[i], pthread_self()))

@@ -13,8 +13,11 @@ struct tc_pool_job {
     void (*run)(struct tc_pool_job *job); /* on a thread of the pool, without the mutex; may free the job */
 };
 
+/* Returns true if the pool was made before a fork, and this is the child: the child has none of the pool's threads, and
+ * one of them may have locked the mutex. NULL: false. */
+bool tc_pool_is_of_parent(const torc_pool *pool);
 /* Queues a job for the pool's threads. Returns false, and the job is still the caller's, if the queue is full or
- * torc_pool_free has begun. */
+ * torc_pool_free has begun, and in a child of a fork. */
 bool tc_pool_run(torc_pool *pool, struct tc_pool_job *job);
 /* Takes a job that was given to tc_pool_run out of the queue, in O(1). Returns false if the job is not in the queue (a
  * thread has taken it, or tc_pool_run returned false), and in a child of a fork. */

@@ -7,7 +7,8 @@
  * Files are under a mutex; the runtime's lock is never taken while the mutex is held. Streams run on the loops of their
  * calls; the application adds files on any thread. A stream belongs to the events of its call: `release` frees it.
  * torc_reflection is reference-counted: by the application's handle, the server's two methods (until their release) and
- * each stream. */
+ * each stream. In a child of a fork the application's functions leave it alone: a thread of the parent may have locked
+ * the mutex. */
 #include <torc/reflection.h>
 
 #include <pthread.h>
@@ -15,6 +16,7 @@
 
 #include "api/server/call_object.h"
 #include "base/buf.h"
+#include "base/fork.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/sized.h"
@@ -47,6 +49,7 @@ enum {
 
 struct torc_reflection {
     struct tc_ref ref;
+    unsigned generation; /* tc_fork_generation when the service was made */
     pthread_mutex_t mutex;
     /* Under the mutex: */
     struct tc_descriptor_index index;
@@ -349,6 +352,18 @@ static void on_stream(torc_server_call *call, void *arg)
 
 /* --- the application --- */
 
+static bool is_of_parent(const torc_reflection *r)
+{
+    return r->generation != tc_fork_generation();
+}
+
+/* Stores TORC_EFORK as an error, and returns it. */
+static int refuse_in_child(torc_error **error)
+{
+    tc_error_set_code(error, TORC_EFORK, "reflection");
+    return TORC_EFORK;
+}
+
 /* Adds a copy of a FileDescriptorProto; leaves it out if a file of Torc's has its name. Returns 0, or the code of an
  * error that it stores. */
 static int file_add(torc_reflection *r, struct tc_slice bytes, torc_error **error)
@@ -390,7 +405,7 @@ int torc_reflection_add_set(torc_reflection *r, const void *bytes, size_t size, 
         tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "the reflection and the bytes must not be NULL");
         return TORC_EINVAL;
     }
-    return set_add(r, tc_slice_of(bytes, size), error);
+    return is_of_parent(r) ? refuse_in_child(error) : set_add(r, tc_slice_of(bytes, size), error);
 }
 
 int torc_reflection_add(torc_reflection *r, const struct torc_stub_file *given, torc_error **error)
@@ -406,6 +421,8 @@ int torc_reflection_add(torc_reflection *r, const struct torc_stub_file *given, 
         tc_error_set(error, rc, TORC_LAYER_API, "file: generated code of a newer version");
     else if (rc != 0)
         tc_error_set(error, rc, TORC_LAYER_API, "the reflection, the file and its descriptor must not be NULL");
+    if (rc == 0 && is_of_parent(r))
+        return refuse_in_child(error);
     return rc ? rc : file_add(r, tc_slice_of(file.descriptor, (size_t)file.descriptor_size), error);
 }
 
@@ -420,6 +437,7 @@ torc_reflection *torc_reflection_new(torc_server *server, torc_error **error)
         {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", handler, MAX_REQUEST, NULL},
         {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", handler, MAX_REQUEST, NULL}};
     tc_ref_init(&r->ref);
+    r->generation = tc_fork_generation();
     tc_ref_inc(&r->ref);
     tc_ref_inc(&r->ref);
     pthread_mutex_init(&r->mutex, NULL);
@@ -434,6 +452,6 @@ torc_reflection *torc_reflection_new(torc_server *server, torc_error **error)
 
 void torc_reflection_free(torc_reflection *r)
 {
-    if (r)
+    if (r && !is_of_parent(r))
         reflection_unref(r);
 }

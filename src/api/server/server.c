@@ -338,7 +338,10 @@ int torc_server_limit(torc_server *s, const char *name, const struct torc_method
                      "name: must be \"package.Service/Method\", \"package.Service\" or \"*\"");
     if (rc == 0 && path && !given)
         tc_error_set(why, TORC_EINVAL, TORC_LAYER_API, "options: they are NULL");
-    if (rc == 0 && !*why && tc_options_complete(TC_OPTIONS_METHOD, &options, given, why)) {
+    bool good = rc == 0 && !*why && tc_options_complete(TC_OPTIONS_METHOD, &options, given, why);
+    if (good && tc_pool_is_of_parent(options.pool))
+        good = tc_error_set_code(why, TORC_EFORK, "options: pool");
+    if (good) {
         struct tc_method_limits *l = TC_NEW(struct tc_method_limits);
         l->opts = options;
         l->name = path;

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <torc/torc.h>
 
@@ -402,6 +404,28 @@ static void test_limits_of_nothing(void **state)
     }
 }
 
+/* In a child of a fork a server of the child does not take a pool of the parent: the child has none of its threads. */
+static void test_pool_of_the_parent(void **state)
+{
+    (void)state;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct torc_server_options o = {TORC_SIZE(torc_server_options),
+                                        .runtime = kit_backends_runtime(TORC_RUNTIME_CALLER)};
+        const struct torc_method_options m = {TORC_SIZE(torc_method_options), .pool = pool};
+        torc_error *e = NULL;
+        torc_server *own = torc_server_new(&o, NULL);
+        bool good = own && torc_server_limit(own, "a.B", &m, &e) == TORC_EFORK &&
+                    strstr(torc_error_text(e), "options: pool: it belongs to the parent process");
+        _exit(good ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -412,7 +436,7 @@ int main(void)
         TEST(test_reset_in_the_queue),     TEST(test_freed_in_a_callback),
         TEST(test_message_size),           TEST(test_any_method),
         TEST(test_limits_of_nothing),      TEST(test_misuse),
-        TEST(test_freed_under_a_server),
+        TEST(test_freed_under_a_server),   TEST(test_pool_of_the_parent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

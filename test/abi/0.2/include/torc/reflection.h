@@ -14,7 +14,8 @@
  * A client asks within one stream for files: by name, by what they define (a message, an enum, a value, a field, a
  * oneof, a service, a method, an extension, by its full name), or by an extension's message and number. It gets the
  * file with those of its imports that the stream has not sent yet; an import that was not added is left out. For what
- * is unknown it gets the error NOT_FOUND within the stream, which goes on. Any thread. */
+ * is unknown it gets the error NOT_FOUND within the stream, which goes on. Any thread. In a child of a fork the handle
+ * is the parent's: no file can be added (TORC_EFORK), and torc_reflection_free does nothing. */
 #ifndef TORC_REFLECTION_H
 #define TORC_REFLECTION_H
 
@@ -43,7 +44,7 @@ TORC_API torc_reflection *torc_reflection_new(torc_server *server, torc_error **
  * order, also while the server runs. Returns 0, also for a file that was added already and for one of Torc's own; or an
  * error, and nothing is added: TORC_EINVAL (NULL), TORC_EUNSUPPORTED (generated code of a newer version), TORC_EPARSE
  * (the bytes are not a FileDescriptorProto), TORC_EEXIST (another file has its name, or defines one of its names; the
- * text says which), TORC_ELIMIT (all files together would take more than 256 MiB of memory). */
+ * text says which), TORC_ELIMIT (all files together would take more than 256 MiB of memory), TORC_EFORK. */
 TORC_API int torc_reflection_add(torc_reflection *reflection, const struct torc_stub_file *file, torc_error **error);
 
 /* Adds the files of a serialised google.protobuf.FileDescriptorSet, as `protoc --include_imports
