@@ -7,8 +7,8 @@
  *     ...
  *     torc_csds_free(csds);
  *
- * grpcdebug and other tools of CSDS read it. In a library that was built without xDS (TORC_XDS=off) this header's
- * functions are missing. */
+ * grpcdebug and other tools of CSDS ask the service. In a library that was built without xDS (TORC_XDS=off) the
+ * functions of this header are missing. */
 #ifndef TORC_ADMIN_H
 #define TORC_ADMIN_H
 

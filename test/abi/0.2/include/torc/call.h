@@ -79,10 +79,10 @@ TORC_API int torc_unary_async(torc_channel *channel, const char *method, const v
  * application's own LB policy is asked as for any pick.
  *
  * The result is the caller's, with errors as torc_unary has them. Its status is what an RPC would fail with at once
- * (wait_for_ready counts), else OK; the response is NULL. torc_result_explain has two more members: "outcome" is
- * "send", "wait", "fail" or "drop", and "channel" is what torc_channel_describe gives. An RPC that would wait for a
- * connection waits for "endpoint" where a ring says which, else for any of "waits_for", the addresses that are being
- * connected. Any thread. */
+ * (wait_for_ready counts), else OK; the response is NULL. torc_result_explain has more members: "outcome" is "send",
+ * "wait", "fail" or "drop", and "channel" is what torc_channel_describe gives. An RPC that would wait for a connection
+ * waits for "endpoint" where a ring says which, else for any of "waits_for", the addresses that are being connected.
+ * Any thread. */
 TORC_API torc_result *torc_explain(torc_channel *channel, const char *method, const struct torc_call_options *options);
 
 /* torc_explain that returns at once; fn, handle and errors are those of torc_unary_async. Any thread. */

@@ -46,7 +46,7 @@ extern "C" {
 /* RPCs to one target: its name resolution, load balancing and connections. */
 typedef struct torc_channel torc_channel;
 
-/* Options of a channel. */
+/* Options of a channel. Their texts are copied. */
 struct torc_channel_options {
     uint64_t size;
     torc_credentials *credentials;   /* required in options that are given: NULL is refused, because a function that
@@ -108,12 +108,12 @@ struct torc_channel_options {
                                                (A105); at most 1000; 0: 10 */
 };
 
-/* Makes a channel; nothing connects before the first RPC, torc_channel_connect, or torc_channel_state with
- * try_to_connect. NULL runtime: the default one; NULL options: defaults, and plaintext, as torc_credentials_insecure: a
- * channel with TLS needs options. NULL with an error when target or options are malformed (TORC_EINVAL), options are of
- * a newer version (TORC_EUNSUPPORTED), or the runtime has ended (TORC_ECLOSED), is the parent process's (TORC_EFORK) or
- * cannot be made (TORC_EIO). Errors of resolution (an xDS bootstrap that is missing, say) are outcomes of RPCs. Any
- * thread. */
+/* Makes a channel; nothing connects before the first RPC or torc_explain, torc_channel_connect, or torc_channel_state
+ * with try_to_connect. NULL runtime: the default one; NULL options: defaults, and plaintext, as
+ * torc_credentials_insecure: a channel with TLS needs options. NULL with an error when target or options are malformed
+ * (TORC_EINVAL), options are of a newer version (TORC_EUNSUPPORTED), or the runtime has ended (TORC_ECLOSED), is the
+ * parent process's (TORC_EFORK) or cannot be made (TORC_EIO). Errors of resolution (an xDS bootstrap that is missing,
+ * say) are outcomes of RPCs. Any thread. */
 TORC_API torc_channel *torc_channel_new(torc_runtime *runtime, const char *target,
                                         const struct torc_channel_options *options, torc_error **error);
 
@@ -127,7 +127,8 @@ TORC_API void torc_channel_free(torc_channel *channel);
  * ring_hash waits for RPCs) stays so until it is asked again, or an RPC comes. Any thread. */
 TORC_API enum torc_connectivity torc_channel_state(torc_channel *channel, bool try_to_connect);
 
-/* Called once on the loop's thread, when the state is no longer `last`. `status_text`: why, in TRANSIENT_FAILURE. */
+/* Called once on the loop's thread, when the state is no longer `last`. `status_text`, borrowed for the call: why the
+ * state is TRANSIENT_FAILURE; it may be "" in other states, and is never NULL. */
 typedef void (*torc_channel_state_fn)(torc_channel *channel, enum torc_connectivity state, const char *status_text,
                                       void *arg);
 /* Has fn called for one change of the state; another change needs another watch. A channel may have several watches.
@@ -166,8 +167,9 @@ TORC_API const char *torc_channel_target(const torc_channel *channel);
  * loop's thread, never inside the function that caused the event, so that the application may destroy children of its
  * LB policy there. */
 typedef void (*torc_channel_event_fn)(const char *kind, const char *detail, const char *reason, void *arg);
-/* Sets the channel's one observer, which replaces an earlier one; NULL removes it. Connection events that the earlier
- * observer was not told of are dropped. Returns 0, TORC_EINVAL, TORC_EFORK or TORC_ECLOSED. Any thread. */
+/* Sets the channel's one observer, which replaces an earlier one; NULL removes it. Does not wait: the loop sets it, and
+ * the earlier observer may be called until then. Connection events that the earlier observer was not told of are
+ * dropped. Returns 0, TORC_EINVAL, TORC_EFORK or TORC_ECLOSED. Any thread. */
 TORC_API int torc_channel_observe(torc_channel *channel, torc_channel_event_fn fn, void *arg);
 
 #ifdef __cplusplus

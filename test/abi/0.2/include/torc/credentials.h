@@ -47,8 +47,8 @@ struct torc_tls_options {
                                           these; not if the credentials could not be made. NULL: none */
     void *verify_arg;                  /* handed to both; may be NULL */
     int32_t skip_verify; /* neither the server's chain nor its name is checked: without `verify`, anybody in between can
-                            read and change everything, call credentials included. Logged once as a warning. TORC_EINVAL
-                            with roots_pem; 0: off */
+                            read and change everything, call credentials included. Logged as a warning, once in a
+                            process. TORC_EINVAL with roots_pem; 0: off */
     int32_t skip_name;   /* the server's name is not checked, because `verify` does that; TORC_EINVAL without `verify`;
                             0: off */
 };
@@ -92,6 +92,7 @@ TORC_API torc_credentials *torc_credentials_tls_files(const struct torc_tls_file
  * used, its hook is asked. NULL with an error (TORC_EINVAL) when the fallback is NULL, for servers, itself xds, or a
  * composite (make a composite of the xds credentials instead). Source: gRFCs A29, A82, A87, A101. */
 TORC_API torc_credentials *torc_credentials_xds(torc_credentials *fallback, torc_error **error);
+
 /* --- credentials of servers, for torc_server_listen ---
  *
  * Channels refuse these with TORC_EINVAL. The insecure credentials serve both sides. */
@@ -162,7 +163,8 @@ typedef struct torc_call_credentials torc_call_credentials;
 
 /* Adds a reference, which torc_call_credentials_unref gives back. Returns `credentials`; NULL for NULL. */
 TORC_API torc_call_credentials *torc_call_credentials_ref(torc_call_credentials *credentials);
-/* Gives back one reference. The last one aborts a fetch that runs, and waits for its thread. NULL is allowed. */
+/* Gives back one reference. The last one aborts a fetch over HTTP that runs (that of a file ends by itself), and waits
+ * for the fetch's thread. NULL is allowed. */
 TORC_API void torc_call_credentials_unref(torc_call_credentials *credentials);
 
 /* Channel credentials with call credentials for each RPC; takes references to both. Given a composite, its call
@@ -181,7 +183,7 @@ TORC_API torc_call_credentials *torc_call_credentials_composite(torc_call_creden
  * connection backoff. NULL with an error (TORC_EINVAL) for a path that is NULL or empty. */
 TORC_API torc_call_credentials *torc_call_credentials_jwt_token_file(const char *path, torc_error **error);
 
-/* Google's default credentials. */
+/* Google's default credentials. The texts are copied. */
 struct torc_google_options {
     uint64_t size;
     const char *roots_pem; /* trusted roots of the channel, PEM; NULL: the file that GRPC_DEFAULT_SSL_ROOTS_FILE_PATH

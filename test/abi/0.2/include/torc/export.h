@@ -1,8 +1,8 @@
 /* Symbol visibility of the public API. Copyright the Torc authors; SPDX-License-Identifier: Apache-2.0
  *
  * Only functions with TORC_API can be linked to, in libtorc.so and in libtorc.a alike; all their names begin with
- * torc_. Each belongs to a symbol version of the minor release that it came with (TORC_0.2), and keeps it. An
- * application has no use for this header of its own. */
+ * torc_. Each belongs to a symbol version of the minor release that it came with (TORC_0.2), and keeps it. Headers that
+ * declare functions include this one; an application need not. */
 #ifndef TORC_EXPORT_H
 #define TORC_EXPORT_H
 

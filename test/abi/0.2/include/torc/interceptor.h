@@ -121,8 +121,8 @@ struct torc_interceptor {
     void (*on_wire)(torc_rpc *rpc, const torc_wire *wire, void *state, void *arg);
 
     /* The RPC is over, with this status. Called exactly once for each interceptor that the RPC had reached (its
-     * on_start was called, or it has none and a later one's was called), the innermost first, before the application
-     * hears of the end. On a server: the status was written (the handler's, or Torc's own because a message was
+     * on_start was called, or it has none and the RPC went past it), the innermost first, before the application hears
+     * of the end. On a server: the status was written (the handler's, or Torc's own because a message was
      * malformed or too large), or the RPC ended in another way, and the status says why; on_cancel may have come
      * before. */
     void (*on_end)(torc_rpc *rpc, int code, void *state, void *arg);
@@ -208,7 +208,7 @@ TORC_API int torc_pending_set_message(torc_pending *pending, torc_message *messa
 
 /* Ends the delay with the verdict of the hook (TORC_PENDING is not allowed again) and, if that refuses, a text that is
  * copied (NULL: as in torc_rpc_set_text). Takes over the object. Does not wait, and calls no hook from inside. In a
- * child of a fork nothing happens. NULL is allowed. Any thread, once. */
+ * child of a fork, and while the process exits, nothing happens. NULL is allowed. Any thread, once. */
 TORC_API void torc_rpc_resume(torc_pending *pending, int verdict, const char *text);
 
 /* --- picks --- */
@@ -240,10 +240,10 @@ TORC_API const char *torc_pick_text(const torc_pick *pick);
 /* Events of an attempt. Later versions may add numbers. */
 enum torc_wire_kind {
     TORC_WIRE_OPENED = 1,   /* the attempt has a stream on the connection to torc_wire_peer */
-    TORC_WIRE_SENT = 2,     /* a message was handed to the connection, torc_wire_bytes before compression, or dropped
-                               because the server had ended the stream */
+    TORC_WIRE_SENT = 2,     /* a message was handed to the connection, or dropped because the server had ended the
+                               stream; torc_wire_bytes is its size before compression */
     TORC_WIRE_HEADERS = 3,  /* the initial metadata of the response came */
-    TORC_WIRE_RECEIVED = 4, /* a message came, torc_wire_bytes after decompression */
+    TORC_WIRE_RECEIVED = 4, /* a message came; torc_wire_bytes is its size after decompression */
     TORC_WIRE_ENDED = 5,    /* the stream is over, with torc_wire_code; once for each TORC_WIRE_OPENED */
 };
 

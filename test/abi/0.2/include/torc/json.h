@@ -38,9 +38,10 @@
  * Limits: a schema has 16,384 files, counted with those that are imported and were not added. All files together have
  * 64 MiB. They have 1,000,000 of these, counted together: descriptors (messages, fields, oneofs, enums, values,
  * services, methods), ranges of extensions, reserved ranges, reserved names, and imports. Messages are nested 64 deep
- * in one another; a message has 65,536 fields with its extensions; a name has 4,096 bytes. The descriptors take 512
- * MiB of memory at most. Beyond one of these limits torc_schema_add_file and torc_schema_link return TORC_ELIMIT.
- * struct torc_json_options has the limits of a conversion.
+ * in one another; a message has 65,536 fields with its extensions; a name has 4,096 bytes. What the descriptors say
+ * takes 512 MiB of memory at most; the tables for look-ups come on top, some 300 bytes for each descriptor. Beyond one
+ * of these limits torc_schema_add_file and torc_schema_link return TORC_ELIMIT. struct torc_json_options has the limits
+ * of a conversion.
  *
  * Threads: a schema is for one thread at a time until torc_schema_link has succeeded. From then on any number of
  * threads may look things up and convert, as long as nothing is added. What the look-ups return belongs to the schema
@@ -124,15 +125,17 @@ TORC_JSON_API int torc_schema_link(torc_schema *schema, torc_error **error);
 TORC_JSON_API const char *torc_schema_file_at(const torc_schema *schema, size_t i);
 
 /* Returns the name of import i that was not added, counted from 0 in the order of the files that import them and
- * without repetition; NULL beyond the last. The name lives as that of torc_schema_file_at. A client of reflection takes
- * index 0, adds that file, and asks again. */
+ * without repetition; NULL beyond the last. The name belongs to the schema, and lives until torc_schema_free, or until
+ * a torc_schema_link that fails takes the file that imports it away. A client of reflection takes index 0, adds that
+ * file, and asks again. */
 TORC_JSON_API const char *torc_schema_missing_at(const torc_schema *schema, size_t i);
 
 /* --- look-ups ---
  *
- * Names are full names, as "shop.Order.Item"; a dot in front is allowed. Look-ups return NULL for what is not there,
- * and for everything in a schema that is not linked. The functions that take a message, an enum, a service or a method
- * must not be given NULL. */
+ * Names are full names, as "shop.Order.Item"; a dot in front is allowed. The functions that take a schema return NULL
+ * for what is not there, for a NULL schema or name, and for everything while the schema is not linked: before the
+ * first torc_schema_link, and between the addition of a file and the next torc_schema_link. The functions that take a
+ * message, an enum, a service or a method work meanwhile, and must not be given NULL for it. */
 
 /* Returns a message type; of a type URL ("type.googleapis.com/shop.Order") the part behind the last slash counts. */
 TORC_JSON_API const torc_schema_message *torc_schema_find_message(const torc_schema *schema, const char *name);
@@ -198,7 +201,7 @@ TORC_JSON_API char *torc_schema_describe(const torc_schema *schema, const char *
  * each list and map, the first field of each oneof. The text is indented by two spaces. torc_json_to_bytes takes it,
  * unless a message in it lacks a required field or is a message set. A message is {} within a message of its own type,
  * more than 32 deep, behind the first 64 KiB, and if it is a message set of proto2; fields behind the first MiB are
- * left out. The caller frees the text with torc_free. */
+ * left out. `message` must not be NULL. The caller frees the text with torc_free; never NULL. */
 TORC_JSON_API char *torc_schema_template(const torc_schema_message *message);
 
 /* --- conversion --- */

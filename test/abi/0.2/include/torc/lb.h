@@ -95,7 +95,8 @@ TORC_API torc_lb_child *torc_lb_child_create(torc_lb_helper *helper, const char 
 TORC_API int torc_lb_child_set_config(torc_lb_child *child, const char *config_json, const char *field,
                                       torc_error **error);
 /* Gives the child n endpoints, which are borrowed for the call and replace those that it had; a connection to an
- * endpoint that stays is kept. pick_first and round_robin connect by themselves. */
+ * endpoint that stays is kept. round_robin connects by itself, and pick_first does with its first endpoints; a
+ * pick_first that has become IDLE waits for an RPC or torc_lb_child_connect. */
 TORC_API void torc_lb_child_set_endpoints(torc_lb_child *child, const torc_lb_endpoint *const *endpoints, size_t n);
 /* Returns the state that on_child_state was last called with, or is called with now; CONNECTING before the first. */
 TORC_API enum torc_connectivity torc_lb_child_state(const torc_lb_child *child);
@@ -125,8 +126,8 @@ TORC_API void torc_lb_set_timer(torc_lb_helper *helper, int64_t delay_ms);
 
 /* Returns "/package.Service/Method", borrowed until `pick` returns. */
 TORC_API const char *torc_lb_pick_method(const torc_lb_pick *pick);
-/* Returns the value of a request header, by its name in lower case (several joined by ','), borrowed until `pick`
- * returns; NULL: absent. */
+/* Returns the value of a field of the request's metadata, by its name in lower case (several joined by ','), borrowed
+ * until `pick` returns; NULL: absent. The value of a "-bin" field may have a NUL inside, which ends the text. */
 TORC_API const char *torc_lb_pick_header(torc_lb_pick *pick, const char *name);
 /* Returns a uniform random number. It stays the same while the RPC waits in the queue and is picked for again; each
  * retry and each hedge has a number of its own. */
@@ -139,11 +140,12 @@ TORC_API int torc_lb_pick_explains(const torc_lb_pick *pick);
 TORC_API void torc_lb_pick_watch(torc_lb_pick *pick, void *call_arg);
 
 /* Returns the status code of the RPC's attempt (each retry and hedge is a pick of its own); -1 if the pick led to no
- * attempt: `pick` returned NULL, the child let the RPC wait or fail, the connection took no more RPCs, or the RPC ended
- * before it was sent (its deadline, its call credentials). */
+ * attempt: `pick` returned NULL, the child let the RPC wait or fail, the connection took no more RPCs, the RPC had to
+ * wait for its call credentials (another pick follows), or the RPC failed before it asked the connection for a stream
+ * (its deadline, its call credentials). An RPC that ends in the connection's queue for a stream has its own code. */
 TORC_API int torc_lb_call_end_code(const torc_lb_call_end *end);
 /* Returns the value of a trailer, by its name in lower case (several joined by ','), borrowed until on_call_end
- * returns; NULL: absent. */
+ * returns; NULL: absent. The value of a "-bin" trailer may have a NUL inside, which ends the text. */
 TORC_API const char *torc_lb_call_end_trailer(torc_lb_call_end *end, const char *name);
 /* Stores a value of the load report (ORCA, gRFC A51) that the backend sent with the end of the RPC, and returns 1; 0:
  * there is no such report or value, and *value is untouched. metric: one of enum torc_orca_metric (torc/orca.h). name:
@@ -174,7 +176,8 @@ struct torc_lb_factory {
     void (*exit_idle)(void *state);
     /* Required. Chooses the child that serves the RPC (its own picker decides then), or NULL: the RPC waits for the
      * next torc_lb_update_state or state of a child; while the policy shows TRANSIENT_FAILURE the RPC fails, unless it
-     * is wait-for-ready. Must not call anything but the pick accessors. */
+     * is wait-for-ready. Must not call anything but torc_lb_child_state, torc_lb_child_text, torc_lb_now_ms and the
+     * functions that take the pick. */
     torc_lb_child *(*pick)(void *state, torc_lb_pick *pick);
     /* Ends the policy. Torc destroys the children that are left afterwards. May be NULL. */
     void (*destroy)(void *state);

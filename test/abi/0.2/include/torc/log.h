@@ -66,8 +66,8 @@ struct torc_log_sink {
 TORC_API void torc_log_set_sink(torc_log_fn fn, void *arg);
 
 /* Sets the process's levels from a specification as TORC_LOG has it; a module that the specification does not name
- * keeps its level. TORC_EINVAL when `spec` is NULL, or names an unknown module or level; then nothing changes. Any
- * thread. */
+ * keeps its level. Returns 0; or TORC_EINVAL when `spec` is NULL, or names an unknown module or level, and then nothing
+ * changes. Any thread. */
 TORC_API int torc_log_set_levels(const char *spec);
 
 #ifdef __cplusplus

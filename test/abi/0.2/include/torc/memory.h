@@ -65,7 +65,7 @@ TORC_API void *torc_realloc(void *ptr, size_t size);
  * known), on the thread that asked. fn must not return (a longjmp out of Torc is a return) and must not call Torc, and
  * it should allocate nothing. It may write a log, and end the process by abort, _exit, quick_exit, exec, or exit, which
  * waits for Torc's threads for one second at most. NULL restores the default: a line on standard error that names the
- * size, and abort.
+ * size if it is known, and abort.
  *
  * fn is not called for memory whose size a peer announces: a message and its inflated form, bytes that wait to be read,
  * a response of a control plane and its decoding. If that memory cannot be had, the RPC, the stream or the resource

@@ -34,13 +34,13 @@ TORC_API torc_options *torc_options_new(const char *kind, torc_error **error);
 
 /* Sets a field from text: a number in decimal ("20000", "-1", "0.5"), also for an enum; a switch of type int32_t as
  * "on", "off" or "default"; a text as it is, copied: the function that takes the options checks it. NULL: the default.
- * TORC_ENOTFOUND when the struct has no such field, TORC_EINVAL when the text is malformed or out of the field's range,
- * or the field is a pointer: the error names the field, and the field keeps its value. */
+ * Returns 0; TORC_ENOTFOUND when the struct has no such field, TORC_EINVAL when the text is malformed or out of the
+ * field's range, or the field is a pointer: the error names the field, and the field keeps its value. */
 TORC_API int torc_options_set(torc_options *options, const char *name, const char *value, torc_error **error);
 
 /* Sets a field that is a pointer: credentials, metadata, lists of factories. The object that it points at must stay
- * until the function that takes the options has returned. TORC_ENOTFOUND when the struct has no such field, TORC_EINVAL
- * when the field is not a pointer. */
+ * until the function that takes the options has returned. NULL: the default. Returns 0; TORC_ENOTFOUND when the struct
+ * has no such field, TORC_EINVAL when the field is not a pointer. */
 TORC_API int torc_options_set_pointer(torc_options *options, const char *name, const void *value, torc_error **error);
 
 /* Returns the struct, for a function that takes a pointer to one; it lives as long as the object. NULL for NULL. */

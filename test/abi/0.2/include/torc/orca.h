@@ -12,7 +12,7 @@
  * xds.service.orca.v3.OpenRcaService sends all values of the server at the interval that a client asks for.
  * weighted_round_robin uses the reports, and clients pass them on to control planes (LRS). Any thread. In a child of a
  * fork the handle is the parent's: torc_orca_set and torc_orca_clear return TORC_EFORK, and torc_orca_free does
- * nothing. */
+ * nothing. In a library that was built without servers (TORC_SERVERS=off) the functions of this header are missing. */
 #ifndef TORC_ORCA_H
 #define TORC_ORCA_H
 

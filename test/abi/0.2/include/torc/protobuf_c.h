@@ -19,8 +19,9 @@
  *     torc_result *result = helloworld__greeter__say_hello__call(channel, &request, NULL);
  *     const Helloworld__HelloReply *reply = helloworld__greeter__say_hello__response(result);
  *
- * This is the only header that includes protobuf-c's; torc/torc.h leaves it out. Functions may be called on any
- * thread. */
+ * This is the only header that includes protobuf-c's; torc/torc.h leaves it out. Functions may be called on any thread.
+ * In a library that was built without xDS (TORC_XDS=off) the functions of this header are missing, and without servers
+ * (TORC_SERVERS=off) those of servers. */
 #ifndef TORC_PROTOBUF_C_H
 #define TORC_PROTOBUF_C_H
 
@@ -113,12 +114,14 @@ TORC_API int torc_protobuf_c_async(torc_channel *channel, const struct torc_prot
 TORC_API const ProtobufCMessage *torc_protobuf_c_response(const torc_result *result,
                                                           const struct torc_protobuf_c_method *method);
 
-/* torc_stream_open. A server streaming RPC sends its request and half-closes; for other kinds `request` is NULL. */
+/* torc_stream_open. A server streaming RPC sends its request and half-closes; for a client or bidirectional streaming
+ * RPC `request` is NULL. Else TORC_EINVAL. */
 TORC_API torc_stream *torc_protobuf_c_open(torc_channel *channel, const struct torc_protobuf_c_method *method,
                                            const ProtobufCMessage *request, const struct torc_call_options *options,
                                            torc_error **error);
 
-/* torc_stream_start. A server streaming RPC sends its request and half-closes; for other kinds `request` is NULL. */
+/* torc_stream_start. A server streaming RPC sends its request and half-closes; for a client or bidirectional streaming
+ * RPC `request` is NULL. Else TORC_EINVAL. */
 TORC_API torc_stream *torc_protobuf_c_start(torc_channel *channel, const struct torc_protobuf_c_method *method,
                                             const ProtobufCMessage *request, const struct torc_call_options *options,
                                             const struct torc_stream_events *events, void *arg, torc_error **error);
@@ -203,8 +206,9 @@ TORC_API int torc_protobuf_c_respond(torc_server_call *call, const struct torc_p
  * initialised messages, as a rule those of google/rpc/error_details.proto. The details go as a google.rpc.Status with
  * the code and the text (if it is UTF-8) in the trailer grpc-status-details-bin, behind `trailers`. A client says how
  * large trailers may be; gRPC's clients allow 8 KiB by default. With more, or above 1 MiB, the RPC is reset and ends
- * with INTERNAL. With n 0 or TORC_STATUS_OK there is no such trailer. TORC_EINVAL also when a detail is NULL or cannot
- * be packed: the RPC then ends with the code and the text, without details. */
+ * with INTERNAL. There is no such trailer with n 0, with TORC_STATUS_OK, and with a code that is not a status.
+ * TORC_EINVAL also when a detail is NULL or cannot be packed: the RPC then ends with the code and the text, without
+ * details. */
 TORC_API int torc_protobuf_c_finish(torc_server_call *call, int code, const char *text, const torc_metadata *trailers,
                                     const ProtobufCMessage *const *details, size_t n);
 

@@ -44,7 +44,8 @@ struct torc_endpoint {
     const char *const *addresses; /* "127.0.0.1:80", "[::1]:80", "unix:/path" */
     const char *hash_key;         /* A76: its place on the ring; NULL or "": the first address */
     uint64_t n_addresses;         /* >= 1 */
-    uint64_t weight;              /* for weighted policies and ring_hash, at most 4294967295; 0: 1 */
+    uint64_t weight;              /* for ring_hash, maglev, least_request, and pick_first where it shuffles by weight;
+                                     at most 4294967295; 0: 1 */
 };
 
 /* The channel's side of a resolver. */
@@ -78,9 +79,10 @@ struct torc_resolver_factory {
                            digits, "+", "-" and "."; targets may have it in upper case. If two factories have the same
                            scheme, the first counts */
     /* Required. Starts a resolver for the part of the target behind "scheme:" ("///x" of "list:///x"); returns its
-     * state, which may be NULL. It may report at once. The listener is valid until `stop` returns, longer with a
-     * reference. Called when the channel leaves IDLE (at the first RPC, say), not in torc_channel_new. When the channel
-     * becomes IDLE again, `stop` is called; when it leaves IDLE once more, `start` with another listener. */
+     * state, which may be NULL. It may report at once. target_rest and the listener are valid until `stop` returns, the
+     * listener longer with a reference. Called when the channel leaves IDLE (at the first RPC, say), not in
+     * torc_channel_new. When the channel becomes IDLE again, `stop` is called; when it leaves IDLE once more, `start`
+     * with another listener. */
     void *(*start)(const char *target_rest, torc_resolver_listener *listener, void *arg);
     /* Asks for newer results. May be NULL. */
     void (*request_reresolution)(void *state);

@@ -21,12 +21,13 @@
  *
  * Several runtimes: a server uses as many cores as it has runtimes (torc_server_options.runtimes). A connection and its
  * RPCs stay on one runtime; their handlers, hooks of interceptors and events run on its thread, so those of different
- * runtimes run side by side. The first runtime, `runtime`, accepts connections; for what concerns the server itself,
- * "the thread that drives the loop" is its thread. Limits and counts are those of the whole server. max_connections is
- * divided evenly among the runtimes (if it is below their number, only so many runtimes are used). Beyond unsent_bytes
- * and unread_bytes a runtime gives up RPCs while it holds more than its even part, so that all runtimes together hold
- * less than twice the limit. When a runtime is freed, its connections end and the other runtimes go on; when the first
- * is freed, the server ends.
+ * runtimes run side by side. The first runtime, `runtime`, accepts connections (for an IP address with
+ * TORC_LISTEN_REUSE_PORT each runtime does); for what concerns the server itself, "the thread that drives the loop" is
+ * the first runtime's thread. Limits and counts are those of the whole server. max_connections is divided evenly among
+ * the runtimes (if it is below their number, only so many runtimes are used). Beyond unsent_bytes and unread_bytes a
+ * runtime gives up RPCs while it holds more than its even part, so that all runtimes together hold less than twice the
+ * limit. When a runtime is freed, its connections end and the other runtimes go on; when the first is freed, the server
+ * ends.
  *
  * Who owns a call: the handler gets it, and it is the application's until torc_server_call_reply or
  * torc_server_call_finish, which end every call, whatever became of its RPC. If the RPC is over earlier (the client
@@ -44,7 +45,9 @@
  * No function of a call may begin once another thread has begun to finish the call, with one exception: a handler and
  * an event of the call may use the handle until they return, even if another thread finishes the call meanwhile.
  * Functions then return TORC_ESTATE, and getters still work. A thread that waits in torc_server_call_receive or
- * torc_server_call_send when the call is finished gets TORC_ESTATE too. */
+ * torc_server_call_send when the call is finished gets TORC_ESTATE too.
+ *
+ * In a library that was built without servers (TORC_SERVERS=off) the functions of this header are missing. */
 #ifndef TORC_SERVER_H
 #define TORC_SERVER_H
 
@@ -72,7 +75,8 @@ enum torc_listen_mode {
     TORC_LISTEN_SHARED = 0,     /* one socket for an address; each connection goes to the runtime with the fewest */
     TORC_LISTEN_REUSE_PORT = 1, /* for an IP address a socket for each runtime (SO_REUSEPORT), which no socket of
                                    another user can join; the system spreads connections by their addresses, not
-                                   evenly. A connection that was not accepted when its runtime ends is reset */
+                                   evenly, and what the first runtime's socket gets goes to the runtime with the
+                                   fewest. A connection that was not accepted when its runtime ends is reset */
 };
 
 /* Options of a server. Durations of connections count for each connection by itself. Source: gRFCs A8, A9. */
@@ -270,7 +274,7 @@ TORC_API const torc_message *torc_server_call_request(const torc_server_call *ca
 
 /* Returns the request's metadata, in the order sent, without the pseudo-headers, host, content-type, content-length,
  * te, grpc-timeout, grpc-encoding and grpc-accept-encoding. All other fields are in it: user-agent too, and other names
- * that begin with "grpc-". Lives until the call is finished. */
+ * that begin with "grpc-"; then come the fields that interceptors have added. Lives until the call is finished. */
 TORC_API const torc_metadata *torc_server_call_metadata(const torc_server_call *call);
 
 /* Returns the authority that the client asked for ("orders:443"), in :authority or host; a request without both is

@@ -6,7 +6,8 @@
  *
  *     const struct torc_stub_file *file = &torc_stub_file__helloworld_proto;
  *     register_file(file->name, file->descriptor, (size_t)file->descriptor_size);
- */
+ *
+ * In a library that was built without xDS (TORC_XDS=off) torc_stub_v1 is missing. */
 #ifndef TORC_STUB_H
 #define TORC_STUB_H
 
