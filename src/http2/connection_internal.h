@@ -137,22 +137,6 @@ void tc_h2_streams_drop(struct tc_h2_conn *c);
 /* Frees the server's spare streams but `keep`. */
 void tc_h2_streams_drop_spare(struct tc_h2_conn *c, unsigned keep);
 
-/* --- keepalive.c --- */
-
-void tc_h2_keepalive_init(struct tc_h2_conn *c);
-void tc_h2_keepalive_stop(struct tc_h2_conn *c);
-void tc_h2_keepalive_on_read(struct tc_h2_conn *c);
-/* A stream opened: watches again if nothing was watched. */
-void tc_h2_keepalive_wake(struct tc_h2_conn *c);
-/* The peer sent a PING that is not an answer. May record a violation. */
-void tc_h2_keepalive_on_ping(struct tc_h2_conn *c);
-/* We sent headers or data: the peer may ping. */
-void tc_h2_keepalive_on_sent(struct tc_h2_conn *c);
-/* Starts the wait for the answer to a graceful GOAWAY. */
-void tc_h2_keepalive_await_notice(struct tc_h2_conn *c);
-/* Ends the connection after a while, unless it ends before: only our GOAWAY is left to be sent. */
-void tc_h2_keepalive_await_last(struct tc_h2_conn *c);
-
 /* The contents of our PINGs, which tell their answers apart. */
 extern const uint8_t tc_h2_ping_keepalive[8], tc_h2_ping_bdp[8], tc_h2_ping_drain[8];
 

@@ -1,4 +1,4 @@
-/* The state of keepalive.c, whose head explains enum tc_h2_age_state. Loop thread only. */
+/* The state and the functions of keepalive.c, whose head explains enum tc_h2_age_state. Loop thread only. */
 #ifndef TC_HTTP2_KEEPALIVE_STATE_H
 #define TC_HTTP2_KEEPALIVE_STATE_H
 
@@ -24,5 +24,23 @@ struct tc_h2_keepalive_state {
     } age_state;
     uint64_t age_due_ms; /* server: when the age reaches its limit, in the time of tc_loop_now_ms; 0: never */
 };
+
+/* --- keepalive.c --- */
+
+struct tc_h2_conn;
+
+void tc_h2_keepalive_init(struct tc_h2_conn *c);
+void tc_h2_keepalive_stop(struct tc_h2_conn *c);
+void tc_h2_keepalive_on_read(struct tc_h2_conn *c);
+/* A stream opened: watches again if nothing was watched. */
+void tc_h2_keepalive_wake(struct tc_h2_conn *c);
+/* The peer sent a PING that is not an answer. May record a violation. */
+void tc_h2_keepalive_on_ping(struct tc_h2_conn *c);
+/* We sent headers or data: the peer may ping. */
+void tc_h2_keepalive_on_sent(struct tc_h2_conn *c);
+/* Starts the wait for the answer to a graceful GOAWAY. */
+void tc_h2_keepalive_await_notice(struct tc_h2_conn *c);
+/* Ends the connection after a while, unless it ends before: only our GOAWAY is left to be sent. */
+void tc_h2_keepalive_await_last(struct tc_h2_conn *c);
 
 #endif
