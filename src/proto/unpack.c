@@ -67,7 +67,8 @@ int tc_unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, con
     return rv;
 }
 
-/* protoc names the entry message of field `a_b` of message M "M.ABEntry"; no other message may have that name. */
+/* protoc names the entry message of field `a_b` of message M "M.ABEntry". A repeated field that a proto file declares
+ * in this form by hand counts as a map, too. */
 bool tc_proto_is_map(const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *field)
 {
     if (field->label != PROTOBUF_C_LABEL_REPEATED || field->type != PROTOBUF_C_TYPE_MESSAGE)

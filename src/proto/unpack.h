@@ -10,8 +10,8 @@
  * at least 1 MiB and at most 512 MiB. */
 size_t tc_unpack_budget(size_t wire_bytes);
 
-/* Unpacks `bytes` as a message of `type`, and returns 0. The message and all that it points to are in `arena`; `bytes`
- * may be freed afterwards. NULL options are the defaults (proto/scan.h).
+/* Unpacks `bytes` as a message of `type`, and returns 0. The message and all that it points to live as long as
+ * `arena`; `bytes` may be freed afterwards. NULL options are the defaults (proto/scan.h).
  *
  * Errors are those of tc_scan; TORC_ELIMIT also when the arena's budget is exceeded or memory runs out; TORC_EPARSE
  * also for one valid form that protobuf-c 1.4.1 cannot merge: a singular message field that occurs twice, with the same

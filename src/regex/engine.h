@@ -1,6 +1,6 @@
-/* The table of C functions through which regex.c uses RE2. They are in engine_re2.cc, Torc's one file in C++.
- * libtorc.so loads it as libtorc-regex.so with the first regex, since libstdc++ and RE2 take longer to load than
- * libtorc itself. libtorc.a contains the file, and so does a libtorc.so built with TORC_LATE_LOADING off. Any
+/* The table of C functions through which regex.c uses RE2. The functions are in engine_re2.cc, the one C++ file of
+ * src/. libtorc.so loads that file as libtorc-regex.so with the first regex, since libstdc++ and RE2 take longer to
+ * load than libtorc itself. libtorc.a contains the file, and so does a libtorc.so built with TORC_LATE_LOADING off. Any
  * thread. */
 #ifndef TC_REGEX_ENGINE_H
 #define TC_REGEX_ENGINE_H
@@ -16,18 +16,19 @@ extern "C" {
 /* Grows with each change of the declarations below. */
 #define TC_REGEX_ENGINE_VERSION 3u
 
-/* Receives a text, possibly in parts. */
+/* Receives a text, possibly in parts. `text` is borrowed for the call. */
 typedef void (*tc_regex_sink_fn)(const char *text, size_t len, void *arg);
 
 /* Texts are `len` bytes, NULL only with 0. A compiled regex is immutable; any thread may use it. */
 struct tc_regex_engine {
-    /* Compiles a pattern. Returns NULL, after passing the reason to `why`, when the pattern is refused. The program and
-     * the automata that matching builds may take small_bytes together if the program is small, more if it is larger,
-     * and never more than memory_bytes. `large`: compiles with memory_bytes at once, without a try with small_bytes. */
+    /* Compiles a pattern, and does not keep it. Returns a regex, to be freed with `free`; or NULL, after passing the
+     * reason to `why`, when the pattern is refused. The program and the automata that matching builds may take
+     * small_bytes together if the program is small, more if it is larger, and never more than memory_bytes. `large`:
+     * compiles with memory_bytes at once, without a try with small_bytes. */
     void *(*compile)(const char *pattern, size_t len, int64_t small_bytes, int64_t memory_bytes, bool large,
                      tc_regex_sink_fn why, void *arg);
     void (*free)(void *re);
-    int (*program_size)(const void *re);
+    int (*program_size)(const void *re); /* in instructions */
     bool (*full_match)(const void *re, const char *text, size_t len);
     /* Returns false, after passing the reason to `why`, when the rewrite cannot be used. */
     bool (*check_rewrite)(const void *re, const char *rewrite, size_t len, tc_regex_sink_fn why, void *arg);
@@ -44,7 +45,7 @@ const struct tc_regex_engine *torc_regex_engine(unsigned version, void (*out_of_
 typedef const struct tc_regex_engine *(*tc_regex_engine_fn)(unsigned version, void (*out_of_memory)(void));
 
 /* Finds the function that returns the table: linked (engine_linked.c) or loaded (engine_loaded.c). Returns NULL with
- * the reason in `why` if it cannot be loaded, or in a build without regexes (engine_none.c). Called once. */
+ * the reason in `why` if the library cannot be loaded, or in a build without regexes (engine_none.c). Called once. */
 tc_regex_engine_fn tc_regex_engine_find(char *why, size_t why_bytes);
 
 #ifdef __cplusplus

@@ -13,8 +13,8 @@
 TC_DLOPEN_NOTE("xds-regex", "Regular expressions in xDS resources: RE2 behind a library of Torc's", "recommended",
                "\"" FILE_NAME "\"");
 
-/* Loads the library that was installed beside libtorc.so. If that fails, asks the dynamic linker for it by name: after
- * a chroot this finds only a library that the program has already loaded. */
+/* Loads the library that was installed beside libtorc.so. If that fails, asks the dynamic linker for the library by
+ * name: so a library that the program loaded before a chroot is still found. */
 tc_regex_engine_fn tc_regex_engine_find(char *why, size_t why_bytes)
 {
     static const char *const names[] = {"torc_regex_engine", NULL};

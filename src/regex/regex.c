@@ -8,9 +8,9 @@
  *   to keep    memory_bytes for the program and its automata.
  *   to match   steps, instructions of the program times bytes of text, taken off a budget that the caller passes.
  *
- * The engine is found once, with the first pattern: linked, or loaded from libtorc-regex.so. Compiling runs in a
- * foreign section (base/fork.h), since it uses data that RE2 has once in the process. Matching uses the regex alone,
- * and runs outside. */
+ * A tc_regex owns the engine's regex, which does not change: any thread may use it. The engine is found once, with the
+ * first pattern: linked, or loaded from libtorc-regex.so. Compiling runs in a foreign section (base/fork.h), since it
+ * uses data that RE2 has once in the process. Matching uses the regex alone, and runs outside. */
 #include "regex/regex.h"
 
 #include <pthread.h>
@@ -42,6 +42,7 @@ static void reason_append(const char *text, size_t len, void *arg)
     tc_buf_append(arg, text, len);
 }
 
+/* Returns a copy of the text, to be freed with tc_free, and frees the buffer. */
 static char *reason_take(struct tc_buf *b)
 {
     char *text = tc_strdup(tc_buf_cstr(b));
@@ -49,8 +50,9 @@ static char *reason_take(struct tc_buf *b)
     return text;
 }
 
+/* Set once, by engine_find. */
 static struct {
-    const struct tc_regex_engine *engine;
+    const struct tc_regex_engine *engine; /* NULL: `why` has the reason */
     char why[512];
 } found;
 
@@ -61,7 +63,7 @@ static void engine_find(void)
         snprintf(found.why, sizeof(found.why), "Torc's library of regular expressions is of another version");
 }
 
-/* Counts classes such as \pL, each of which has hundreds of ranges. */
+/* Counts classes such as \pL, which has hundreds of ranges. An escaped backslash before a "p" counts, too. */
 static size_t pattern_unicode_classes(struct tc_slice pattern)
 {
     size_t n = 0;

@@ -16,7 +16,8 @@ extern const struct tc_resolver_class tc_resolver_fd;
 /* Returns the descriptor that a target "fd:N" names, or -1 if the target is malformed. Any thread. */
 int tc_resolver_fd_of(const struct tc_target *t);
 
-/* Returns a resolver that reports the endpoints once. Takes over the reference to them; `env` must outlive it. */
+/* Returns a resolver that reports the endpoints once. Takes over the reference to the endpoints; `env` must outlive the
+ * resolver. */
 struct tc_resolver *tc_fixed_resolver_new(const struct tc_resolver_env *env, struct tc_endpoints *endpoints);
 /* Returns a list of one endpoint for each address, with one reference. The addresses stay the caller's. `n` may be
  * 0. */

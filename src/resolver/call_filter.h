@@ -46,11 +46,12 @@ struct tc_call_filter_ops {
     /* Called when the RPC comes to the filter. *state is NULL; the filter may store a pointer there for its other
      * operations. */
     enum tc_filter_verdict (*start)(const struct tc_call_filter *f, struct tc_filter_call *call, void **state);
-    /* Called when the wait is over; in a dry run (`torc call --dry-run`) at once. May answer WAIT again. NULL: start
-     * never answers WAIT. */
+    /* Called when the wait is over; in a dry run (`torc call --dry-run`) at once. May answer WAIT again. May be NULL
+     * if start never answers WAIT. */
     enum tc_filter_verdict (*resume)(const struct tc_call_filter *f, struct tc_filter_call *call, void **state);
     /* Returns what the application gets for `headers`, the response's initial metadata or the trailers of a
-     * trailers-only response: `headers`, or another list in the arena. NULL: `headers` as they are. */
+     * trailers-only response: `headers`, or another list in the arena. The operation may be NULL: the application gets
+     * `headers` as they are. */
     const struct tc_headers *(*response)(const struct tc_call_filter *f, struct tc_filter_call *call, void **state,
                                          const struct tc_headers *headers);
     /* Called when the RPC is over, for whatever reason: once for each filter whose start was called, last filter first.

@@ -26,13 +26,13 @@ struct tc_call_config {
     struct tc_slice cluster;    /* for pick args */
     struct tc_session *session; /* for pick args: of the stateful session filter; NULL: none */
     bool auto_host_rewrite;     /* for pick args (A81) */
-    bool has_hash;
+    bool has_hash;              /* for pick args: `hash` is set */
     uint64_t hash;
-    uint64_t channel_id;        /* for pick args: random, the same for all RPCs of the channel */
-    struct tc_slice route;      /* for explain: what matched */
-    int wait_for_ready;         /* 0 or 1; -1: not set */
-    uint64_t max_request_bytes; /* of one message; UINT64_MAX: not set; 0: empty messages only */
-    uint64_t max_response_bytes;
+    uint64_t channel_id;                 /* for pick args: random, the same for all RPCs of the channel */
+    struct tc_slice route;               /* for explain: what matched */
+    int wait_for_ready;                  /* 0 or 1; -1: not set */
+    uint64_t max_request_bytes;          /* of one message; UINT64_MAX: not set; 0: empty messages only */
+    uint64_t max_response_bytes;         /* of one message; UINT64_MAX: not set; 0: empty messages only */
     const struct tc_retry_policy *retry; /* NULL: none; the selector's: the caller of select copies it at once */
     /* HTTP filters that the RPC passes before its pick (resolver/call_filter.h): a reference; NULL: none. */
     struct tc_filter_chain *filters;

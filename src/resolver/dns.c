@@ -6,7 +6,8 @@
  *   when a policy asks (request_reresolution), but not before dns_min_interval_ms have passed since the last success;
  *   after a failure, or when the policy refused the result: with the channel's backoff, which reset_backoff cuts short.
  *
- * One timer serves both waits. tc_dns (io/dns.h) does the look-up, on the loop's thread. */
+ * One timer serves both waits. tc_dns (io/dns.h) does the look-up. A resolver owns its tc_dns and the name until
+ * dns_shutdown, which cancels a look-up that runs. Loop thread only, except dns_authority (any thread). */
 #include "io/dns.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -54,6 +55,8 @@ static bool port_is_meant(const struct tc_target *t, const char *port)
     return t->has_authority || t->path[0] == '[' || text_is_number(port);
 }
 
+/* Stores in *why (NULL is allowed) what is wrong with the target. `bad_port` is what host_port_split stored. Returns
+ * false. */
 static bool host_port_refuse(const struct tc_target *t, const char *bad_port, char **why)
 {
     if (bad_port && port_is_meant(t, bad_port))

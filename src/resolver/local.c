@@ -1,6 +1,6 @@
 /* vsock:CID:PORT, a socket to a virtual machine or its host (vsock(7)), and fd:N, a socket that the application has
- * connected. Neither needs a look-up. This file handles only the descriptor's number; the channel takes the descriptor
- * over (io/dialer.h). */
+ * connected. Neither needs a look-up. This file checks the descriptor, and keeps only its number; the channel takes the
+ * descriptor over (io/dialer.h). */
 #include "base/parse.h"
 #include "io/dialer.h"
 #include "resolver/builtin.h"
@@ -20,6 +20,8 @@ static bool numbers_parse(const struct tc_target *t, uint64_t most, uint64_t *nu
     return i == n && !t->has_authority;
 }
 
+/* Makes the address of a target. Returns false with the reason in *why (NULL is allowed). The address holds nothing
+ * that must be freed. */
 static bool vsock_parse(const struct tc_target *t, struct tc_addr *out, char **why)
 {
     uint64_t numbers[2];

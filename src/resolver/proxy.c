@@ -4,7 +4,11 @@
  * or by the environment (grpc_proxy, https_proxy, http_proxy, and the exemptions of no_grpc_proxy and no_proxy). If so,
  * the target's resolver is replaced: the proxy's name is resolved by DNS, and each address found becomes an endpoint
  * with a proxy_hop, so that a connection to it asks the proxy for the target with CONNECT. The proxy resolves the
- * target's name. */
+ * target's name.
+ *
+ * The channel owns the class (struct tc_proxy_class), which outlives the resolver. The resolver (struct proxied) owns
+ * the resolver of the proxy's name and a reference to the hop; each address of its endpoints has another. Resolvers are
+ * for the loop's thread, the rest for any thread. */
 #include "resolver/proxy.h"
 
 #include <stdlib.h>
@@ -22,7 +26,7 @@ struct proxied {
     struct tc_proxy_hop *hop;
 };
 
-/* Returns the proxy's addresses as endpoints that are asked for the target. */
+/* Returns a list of new endpoints with the addresses of `from`, each address with a reference to the hop. */
 static struct tc_endpoints *endpoints_through(const struct tc_endpoints *from, struct tc_proxy_hop *hop)
 {
     struct tc_endpoint **at = from->n ? tc_reallocarray(NULL, from->n, sizeof(struct tc_endpoint *)) : NULL;
@@ -81,15 +85,15 @@ static const struct tc_resolver_ops proxied_ops = {
     .shutdown = proxied_shutdown,
 };
 
-/* Returns whether the target has a port, and stores the host without brackets. */
+/* Returns whether the target has a port. Stores the host without brackets, borrowed from `path`, in any case. */
 static bool host_split(struct tc_slice path, struct tc_slice *host)
 {
     struct tc_slice rest;
     return tc_addr_split(path, host, &rest) && rest.len && rest.data[0] == ':';
 }
 
-/* Returns the argument of CONNECT: the target with its port, or with 443. Percent-encodes bytes that a line of HTTP
- * must not have. */
+/* Returns the argument of CONNECT, a new reference: the target with its port, or with 443. Percent-encodes bytes that a
+ * line of HTTP must not have. */
 static struct tc_rstr *connect_target(struct tc_slice path)
 {
     struct tc_slice host;
@@ -138,7 +142,8 @@ static bool host_is_local(struct tc_slice host)
     return tc_addr_from_ip(&addr, host, 0) == 0 && tc_proxy_exempt(tc_slice_str(local), host);
 }
 
-/* Returns the value of the first variable that is set, and its name; NULL: no variable is set. */
+/* Returns the value of the first variable that is set, and stores the variable's name in *name. Returns NULL if no
+ * variable is set. */
 static const char *environment_proxy(const char **name)
 {
     static const char *const names[] = {"grpc_proxy", "https_proxy", "http_proxy"};

@@ -2,7 +2,8 @@
 #include "base/parse.h"
 #include "resolver/proxy.h"
 
-/* Appends the header's value for a percent-encoded user:password. */
+/* Appends the value of Proxy-Authorization for a percent-encoded user:password. Returns 0; or TORC_EPARSE, with nothing
+ * appended. */
 static int authorization_append(struct tc_buf *out, struct tc_slice user)
 {
     struct tc_buf plain = {0};
@@ -39,6 +40,7 @@ int tc_proxy_url_parse(const char *url, struct tc_buf *host_port, struct tc_buf 
     return 0;
 }
 
+/* Returns the bytes of an IPv4 or IPv6 address, borrowed from *a, and stores the number of their bits in *bits. */
 static const unsigned char *addr_bytes(const struct tc_addr *a, unsigned *bits)
 {
     bool v4 = tc_addr_family(a) == AF_INET;
@@ -46,7 +48,7 @@ static const unsigned char *addr_bytes(const struct tc_addr *a, unsigned *bits)
     return v4 ? (const unsigned char *)&a->sa.in.sin_addr : (const unsigned char *)&a->sa.in6.sin6_addr;
 }
 
-/* Accepts "10.0.0.0/8", "fd00::/8" and single addresses. */
+/* Returns whether an entry such as "10.0.0.0/8", "fd00::/8" or a single address has the host's address. */
 static bool block_contains(struct tc_slice entry, const struct tc_addr *host)
 {
     struct tc_addr block;

@@ -21,8 +21,8 @@ struct tc_resolver_result {
     struct tc_lb_config *lb_config;      /* decided by the resolver (xDS), wins over the service config's; NULL: none */
     struct tc_config_selector *selector; /* NULL: the service config's method configs apply */
     struct tc_rstr *resolution_note;     /* added to the texts of failures (A74, A88); NULL: none */
-    void *attributes;                    /* for the LB policies (the XdsConfig); with its unref */
-    void (*attributes_unref)(void *attributes);
+    void *attributes;                    /* for the LB policies (the XdsConfig); NULL: none */
+    void (*attributes_unref)(void *attributes); /* releases `attributes` */
 };
 
 /* Releases what a result holds, and zeroes it. */
@@ -83,7 +83,7 @@ struct tc_resolver_class {
  * the process. Returns 0, TORC_EEXIST for a scheme that is taken, or TORC_ELIMIT when the registry has no room. Any
  * thread. */
 int tc_resolver_register(const struct tc_resolver_class *cls);
-/* Returns NULL if no resolver has the scheme. Any thread. */
+/* Returns the class of a scheme, which is in lower case; NULL if no resolver has the scheme. Any thread. */
 const struct tc_resolver_class *tc_resolver_find(struct tc_slice scheme);
 /* Appends all schemes, for people: "ipv4, ipv6, ...". Any thread. */
 void tc_resolver_schemes(struct tc_buf *out);

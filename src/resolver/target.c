@@ -1,5 +1,5 @@
-/* Target URIs (gRPC's doc/naming.md). The host of a bare "host:port" looks like a scheme. It counts as one only if a
- * resolver has it. */
+/* Target URIs (gRPC's doc/naming.md). The host of a bare "host:port" looks like a scheme, but counts as one
+ * only if a resolver has a scheme of that name. */
 #include "resolver/target.h"
 
 #include "base/mem.h"
@@ -25,6 +25,7 @@ static size_t scheme_length(struct tc_slice text)
     return 0;
 }
 
+/* Returns a copy in lower case, to be freed with tc_free. */
 static char *scheme_lower(struct tc_slice s)
 {
     char *out = tc_slice_dup(s);
@@ -34,7 +35,7 @@ static char *scheme_lower(struct tc_slice s)
     return out;
 }
 
-/* Percent-decodes a part. Returns NULL if it is malformed, or has a NUL. */
+/* Percent-decodes a part. Returns a text to be freed with tc_free, or NULL if the part is malformed or has a NUL. */
 static char *part_decode(struct tc_slice s)
 {
     struct tc_buf b = {0};

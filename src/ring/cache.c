@@ -69,7 +69,7 @@ struct tc_ring_id tc_ring_id_of_sizes(const struct tc_ring_item *items, size_t n
     return (struct tc_ring_id){hash.low64, hash.high64};
 }
 
-/* tc_ring.release. */
+/* The `release` of a ring that is, or was, in the table: called by the last unref. Frees the ring. */
 static void cache_release(struct tc_ring *r)
 {
     struct tc_ring_cached *c = r->cached;
@@ -104,7 +104,7 @@ struct tc_ring *tc_ring_cache_add(const struct tc_ring_id *id, struct tc_ring *r
     cache_lock();
     struct tc_ring *other = cache_find(id, &c);
     if (!other) {
-        if (c) { /* its last reference has just gone, and cache_release waits for the lock */
+        if (c) { /* its last reference has just gone, and cache_release has yet to take the lock */
             HASH_DEL(table, c);
             c->ring = NULL;
         }

@@ -12,9 +12,10 @@ struct tc_ring_id {
 
 /* Identifies the ring of tc_ring_new(items, n, min, max, cap). */
 struct tc_ring_id tc_ring_id(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap);
-/* Identifies a look-up that is not a ring by its items and two numbers, which are not clamped. */
+/* Identifies a table (maglev.h) by its items and two numbers, which are not clamped: tc_maglev_id passes the table's
+ * size as `min`, and 0 as `max`. */
 struct tc_ring_id tc_ring_id_of_sizes(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max);
-/* Returns a reference to the ring, or NULL if nobody holds one. */
+/* Returns a reference to the ring or table with this id, or NULL if nobody holds one. */
 struct tc_ring *tc_ring_cache_find(const struct tc_ring_id *id);
 /* Adds a new ring, and takes over the caller's reference. Returns a reference for the caller: to the ring, or to an
  * equal ring that another thread added first; the new ring is freed then. */

@@ -2,8 +2,8 @@
  *
  * Ten keys in a row, key_0 to key_9 or key_120 to key_129, differ in their last byte only, and XXH64 takes the last
  * bytes of a text last. So the state before the last step is computed once for ten keys, and each key costs that step
- * and the avalanche. The last step multiplies the last bytes by a constant. The last byte counts up, so the next
- * product is the last one plus a constant.
+ * and the avalanche. The last step multiplies the last bytes by a constant. The last byte counts up, so each
+ * product is the product before it plus a constant.
  *
  * XXH64 takes stripes of 32 bytes while there are as many, then words of 8 bytes, then 4, then single bytes. The paths
  * here:
@@ -257,7 +257,7 @@ static inline void hash_key(struct tc_slice key, uint32_t first, uint32_t n, uin
         hash_any(key, first, n, out);
 }
 
-/* Hashes up to BLOCK parts, keys of equal length one after the other. */
+/* Hashes up to BLOCK parts, keys of equal length one after the other. Returns the end of what it wrote to `out`. */
 static uint64_t *hash_block(const struct tc_ring_part *parts, unsigned n, uint64_t *out)
 {
     uint16_t places[LENGTHS] = {0};

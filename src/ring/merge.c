@@ -108,7 +108,7 @@ INLINE void index_move_block(uint32_t *out, const uint32_t *in, uint32_t delta)
     memcpy(out, v, sizeof(v));
 }
 
-/* Copies the index of a ring with as many buckets. */
+/* Makes the index of `r` of the old ring's index, which has as many buckets. */
 static void ring_move_index(struct tc_ring *r, const struct tc_ring *old, const struct tc_ring_entries *entries)
 {
     const struct tc_ring_entries e = *entries;

@@ -13,7 +13,8 @@ struct tc_ring_entries {
     uint32_t n;
     uint64_t *hash; /* ascending; removed ones come before added ones of equal hash */
     uint32_t *item; /* the item's new index; with TC_RING_REMOVED its old index */
-    uint32_t *at;   /* the entry of the old ring that is removed, or before which one is added; ascending */
+    uint32_t *at;   /* the entry of the old ring that is removed, or before which one is added (the old ring's size: at
+                       the end); ascending */
 };
 
 /* How the new ring differs from the old one. */

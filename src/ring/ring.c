@@ -16,13 +16,13 @@
  * A search for h = 5000... looks at bucket 01, whose entries begin at index[1] = 2. Among the eight entries from there
  * on it counts those below h, without a branch (461a and 4e3d: 2), and finds entry 4, of b. A search for ff00... finds
  * none and takes entry 0. The padding lets the count run past the last entry. Buckets hold two to four entries on
- * average. If all eight are below h (the hashes are not uniform), a binary search in the bucket follows. A ring of
- * 2^19 entries or more has 32 to 64 entries a bucket, so that the index stays in the cache, and a search guesses the
- * place in the bucket by interpolation.
+ * average. If all eight are below h, as may be in a bucket of eight or more, a binary search in the bucket follows. A
+ * ring of 2^19 entries or more has 32 to 64 entries a bucket, so that the index stays in the cache, and a search
+ * guesses the place in the bucket by interpolation.
  *
  * To build: tc_ring_shares counts the entries of each item, tc_ring_sort_keys (sort.c) hashes them (keys.c), and
  * tc_ring_sort_finish sorts them and fills the index. update.c makes a changed ring of the old one, and has a picture.
- * All policies that ask for the same ring share it (cache.c). */
+ * One thread builds a ring; then any thread may read it. Policies that ask for the same ring share it (cache.c). */
 #include "ring/ring.h"
 
 #define XXH_INLINE_ALL
@@ -39,8 +39,8 @@ enum {
     STRIDE = 8,       /* entries that a search counts without a branch; with a sparse index TC_RING_PADDING */
     LINE = 64,        /* bytes of a cache line */
     FINGERPRINT = 12, /* bytes of an entry in a fingerprint */
-    /* The most entries of an index bucket, on average. Fewer are faster warm and slower cold. The index of a ring that
-     * fits no cache should itself stay in one. */
+    /* The most entries of an index bucket, on average. With fewer entries a search is faster if the index is in the
+     * cache, and slower if it is not. The index of a ring that fits no cache should itself stay in one. */
     PER_BUCKET = 4,
     PER_BUCKET_SPARSE = 64,
     SPARSE_SIZE = 1 << 19, /* entries from which the index is sparse */
@@ -76,6 +76,7 @@ void tc_ring_count_absent(struct tc_ring *r)
         r->absent += r->counts[i] == 0;
 }
 
+/* Allocates a block of at least `bytes`. Returns the ring at its front, with one reference; the arrays are not set. */
 static struct tc_ring *ring_block(size_t bytes, uint32_t size, size_t n)
 {
     bytes = tc_ring_block_size(bytes);
@@ -242,7 +243,7 @@ static __attribute__((noinline)) uint32_t ring_find_sparse(const struct tc_ring 
 {
     uint64_t bucket = h >> r->shift;
     uint32_t lo = r->index[bucket], hi = r->index[bucket + 1];
-    /* Hashes are uniform, so the part of the bucket's range below h is about the part of its entries below h. */
+    /* Hashes are uniform, so the share of the bucket's entries below h is about the share of its range below h. */
     uint64_t into = h << (64 - r->shift) >> 32;
     uint32_t guess = (uint32_t)((hi - lo) * into >> 32);
     uint32_t from = lo + (guess > TC_RING_PADDING / 2 ? guess - TC_RING_PADDING / 2 : 0);

@@ -1,8 +1,9 @@
-/* The ring of A42. It depends on keys and weights only.
+/* The ring of A42. A ring depends only on the list of keys and weights, and on the bounds of the ring's size.
  *
- * Bit for bit the ring of gRPC C-core, Envoy and grpc-go on the same keys: entry i of a key is XXH64(key + "_" + i,
- * seed 0) with i in decimal from 0; items get their entries in list order, by running sums in IEEE doubles; entries of
- * equal hash are ordered by item. Immutable once built, and counted. Any thread. ring.c has an example. */
+ * Bit for bit the ring of gRPC C-core and Envoy on the same list, and of grpc-go on a list sorted by key, as grpc-go
+ * sorts it: entry i of a key is XXH64(key + "_" + i, seed 0) with i in decimal from 0; items get their entries in list
+ * order, by running sums in IEEE doubles. Entries of equal hash are ordered by item. Immutable once built, and counted.
+ * Any thread. ring.c has an example. */
 #ifndef TC_RING_RING_H
 #define TC_RING_RING_H
 
