@@ -1,9 +1,10 @@
-/* The inside of a ring, for ring.c, maglev.c, update.c, merge.c and cache.c. All other code uses ring.h. One thread
- * makes a ring; after that the ring is constant, and any thread may read it.
+/* The inside of a ring, for ring.c, maglev.c, update.c, merge.c and cache.c. The rest of the library uses ring.h; some
+ * tests and benchmarks look inside. One thread makes a ring; after that the ring is constant, and any thread may read
+ * it.
  *
  * A search (tc_ring_find) reads `sparse`, `shift`, `size`, `index` and `hash` of a ring, also `inverse` if the ring is
- * sparse; of a table it reads `sparse`, `inverse` and `size`. Then the caller reads `item`. The fast path of a pick
- * (lb/ring_hash/picker.c) reads nothing else of a ring. */
+ * sparse, and prefetches from `item`; of a table it reads `sparse`, `inverse` and `size`. Then the caller reads `item`.
+ * The fast path of a pick (lb/ring_hash/picker.c) reads nothing else of a ring. */
 #ifndef TC_RING_RING_INTERNAL_H
 #define TC_RING_RING_INTERNAL_H
 
@@ -33,7 +34,7 @@ struct tc_ring {
 
     /* Set by the cache for a ring that is in it, else NULL. */
     struct tc_ring_cached *cached;
-    void (*release)(struct tc_ring *r); /* called by the last unref instead of a free */
+    void (*release)(struct tc_ring *r); /* called by the last unref instead of tc_free; frees `cached` and the ring */
 };
 
 /* Allocates a ring of `size` entries and n items with one reference. Copies the counts and sets the padding; the caller

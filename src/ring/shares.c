@@ -58,7 +58,7 @@ uint32_t tc_ring_shares(const struct tc_ring_item *items, size_t n, uint64_t min
         tc_wide_add(&sum, w);
         least = TC_MIN(least, w);
     }
-    /* Plain IEEE doubles in A42's order: a fused or reordered operation would move keys. */
+    /* Plain IEEE doubles in A42's order: a fused or reordered operation would change the counts. */
     double total = tc_wide_double(sum);
     double min_norm = (double)least / total;
     double scale = fmin(ceil(min_norm * (double)min) / min_norm, (double)max);

@@ -4,12 +4,15 @@
  *   if there are over two million in all). Hashes are uniform, so a group has room for seven standard deviations more
  *   than its share, and nothing is counted beforehand. A group that is full all the same proves that hashes are not
  *   uniform: then everything becomes one list (sort_give_up_groups). Up to 8,192 entries are a list from the beginning.
- * - tc_ring_sort_finish sorts each group in the first cache (group_sort). Each entry becomes a single number: its hash,
- *   with the entry's place in the group instead of the last 13 bits. The numbers are distributed to slots, one to two
- *   for each entry. One pass then puts a slot's entries, rarely more than a few, in order, writes the entries out and
- *   finds equal hashes.
+ * - tc_ring_sort_finish sorts each group in the first-level cache (group_sort). Each entry becomes a single number: its
+ *   hash without the group's bits, with the entry's place in the group instead of the last 13 bits. The numbers are
+ *   distributed to slots, on average one to two for each entry. One pass then puts a slot's entries, rarely more than a
+ *   few, in order, writes the entries out and finds hashes that may be equal.
  * - The places of the slots give the index of the ring.
- * - Where hashes are equal, or uneven beyond a budget of moves, a radix sort over all bits takes over (sort_fully). */
+ * - A radix sort over all bits (sort_fully) sorts a group whose hashes may be equal, or are uneven beyond a budget of
+ *   moves, and the list of groups that were given up.
+ *
+ * tc_ring_sort_init allocates one block for all of this, and tc_ring_sort_finish frees it. One thread at a time. */
 #include "ring/sort.h"
 
 #include <endian.h>
@@ -22,11 +25,11 @@
 enum {
     NUMBER_BITS = 13,            /* bits of an entry's number within its group */
     LIST_MAX = 1 << NUMBER_BITS, /* entries that need no groups */
-    GROUP_BITS_MAX = 11,         /* more groups cannot be written to side by side */
+    GROUP_BITS_MAX = 11,         /* to write to more groups side by side is slow */
     GROUP = 512,                 /* the least entries of a group, on average */
     DEVIATIONS = 7,              /* standard deviations that a group may be larger than its share */
     CHUNK = 1024,                /* entries that are hashed before they are distributed */
-    INSERTION_MAX = 32,          /* entries that are sorted by insertion */
+    INSERTION_MAX = 32,          /* the most entries that sort_fully sorts by insertion */
     LANES = 4,                   /* slots that are summed at a time */
     DIGIT_BITS = 11,
     DIGITS = 1 << DIGIT_BITS,
@@ -71,8 +74,8 @@ static void sort_by_insertion(const uint64_t *hash, const uint32_t *item, uint64
     }
 }
 
-/* Sorts into the outputs: few entries by insertion, more by all digits, least significant first. The number of passes
- * is even, so the result is where the input was, and is copied. */
+/* Sorts into the outputs: few entries by insertion, more by all digits, least significant first, which overwrites the
+ * inputs. The number of passes is even, so the result is where the input was, and is copied. */
 static void sort_fully(uint64_t *hash, uint32_t *item, uint64_t *out_hash, uint32_t *out_item, size_t n)
 {
     if (n <= INSERTION_MAX) {
@@ -174,8 +177,8 @@ static inline uint32_t sort_distribute(const struct tc_ring_sort *s, const uint6
     return n;
 }
 
-/* Turns the groups, one of which is full, into a list, and moves the hashes of the parts there, except `done` entries
- * of the first part. */
+/* Turns the groups, one of which is full, into a list, and copies the hashes of the parts behind it, except `done`
+ * entries of the first part. The caller adds the items of these hashes (list_add_items). */
 static __attribute__((noinline)) void sort_give_up_groups(struct tc_ring_sort *s, const struct tc_ring_part *parts,
                                                           size_t n, const uint64_t *hash, uint32_t done)
 {

@@ -17,7 +17,8 @@
  * size, one item more or less moves the shares of all items, and about half of the items gain or lose an entry.
  * update_find_entries hashes and sorts the changed entries, update_place_entries finds their places in the old ring,
  * and tc_ring_merge (merge.c) copies. If more than a quarter of the entries changes, as in a ring as small as this one,
- * a build is cheaper and made instead. */
+ * a build is cheaper and made instead. The old ring stays as it is, since pickers read it. struct update lives for one
+ * call of tc_ring_update, which frees its arrays. */
 #include "ring/update.h"
 
 #include "base/mem.h"
@@ -38,11 +39,11 @@ struct update {
     const struct tc_ring_item *old_items, *items;
     const uint32_t *from;
     uint32_t n;
-    void *scratch; /* one block for the arrays below */
+    void *scratch; /* one block for the arrays from `runs` to `stays` */
     struct run *runs;
     uint32_t n_runs;
-    uint32_t *counts;
-    uint32_t *added; /* items that only the new ring has */
+    uint32_t *counts; /* entries of each item in the new ring */
+    uint32_t *added;  /* items that only the new ring has */
     uint32_t n_added;
     uint32_t *changed; /* new indexes of the items of both rings that have more or fewer entries than before */
     uint32_t n_changed;
@@ -146,7 +147,8 @@ static void parts_add(struct parts *p, struct tc_slice key, uint32_t item, uint3
     p->entries += end - first;
 }
 
-/* Lists the changed entries. Removed ones must come before added ones of equal hash, so they are listed first. */
+/* Lists the changed entries; the caller frees the list. Removed ones must come before added ones of equal hash, so they
+ * are listed first. */
 static struct parts update_find_parts(const struct update *u)
 {
     uint32_t n_old = u->old->n_items, removed = n_old - (u->n - u->n_added);
@@ -214,8 +216,8 @@ static bool update_place_entries(struct update *u)
     return true;
 }
 
-/* Allocates all arrays in one block. Separate blocks, which grow with each added endpoint, would be in new pages every
- * other time. */
+/* Allocates the arrays from `runs` to `stays` in one block. As separate blocks they would grow with each added
+ * endpoint, and the allocator would put them into new pages every other time. */
 static void update_init_scratch(struct update *u)
 {
     size_t n = u->n;

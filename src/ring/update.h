@@ -8,7 +8,8 @@
 #define TC_RING_ADDED UINT32_MAX
 
 /* Returns a ring equal to that of tc_ring_new(items, n, min, max, cap), with one reference. Copies the entries that
- * both rings have; builds the whole ring if more than a quarter of the entries changes. Does not keep the arguments.
+ * both rings have; builds the whole ring if the added and removed entries are more than a quarter of the old ring's.
+ * Does not keep the arguments.
  *
  * old: a ring, not a table (maglev.h). old_items: the items that `old` was built of, in their order. from[i]: the index
  * in old_items of the item with the key of items[i], or TC_RING_ADDED; no index may come twice. Removed items and

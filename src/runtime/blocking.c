@@ -3,10 +3,13 @@
  *
  * rt->mutex guards what waiting threads share with callbacks on the loop, and rt->driven: whether a thread drives the
  * loop. At most one does; a runtime's own thread does from its start to its end. In TORC_RUNTIME_CALLER mode a thread
- * in tc_runtime_wait or torc_runtime_poll drives the loop whenever nobody else does (drive_one_turn releases the mutex
- * around the turn); the other threads sleep on their conditions. A thread that stops driving passes the loop on
- * (drive_pass_on) to a waiter. If there is none, the application may wait for the loop's descriptor in an event loop of
- * its own. If the loop has work before that wait ends (told_ms), drive_pass_on makes the descriptor readable.
+ * in tc_runtime_wait, tc_runtime_turn or torc_runtime_poll drives the loop if nobody else does (drive_one_turn releases
+ * the mutex around the turn). While another thread drives it, a thread in tc_runtime_wait or torc_runtime_poll sleeps
+ * on its condition. Once the runtime has shut down (`stopped`), torc_runtime_free alone begins turns.
+ *
+ * A thread that stops driving passes the loop on (drive_pass_on) to a waiter. If there is none, the application may
+ * wait for the loop's descriptor in an event loop of its own. If the loop has work before that wait ends (told_ms),
+ * drive_pass_on makes the descriptor readable.
  *
  * Fast path of a blocking unary call: the call is posted without a wake-up, and the waiting thread's first turn begins
  * with the posts (`first`), so that neither a system call nor another thread is needed to start the call. */
@@ -64,14 +67,14 @@ void tc_wait_wake(struct tc_wait *w)
     pthread_cond_signal(&w->cond);
 }
 
-/* Returns true if a thread that waits may drive the loop now. */
+/* Returns true if a thread that waits may drive the loop now. Called with the mutex. */
 static bool loop_is_free(const torc_runtime *rt)
 {
     return rt->mode == TORC_RUNTIME_CALLER && !rt->driven && !atomic_load(&rt->stopped);
 }
 
 /* Hands the loop to the first waiter. Without a waiter, wakes the thread that waits for the descriptor, if its wait
- * ends too late for the loop's next work. */
+ * ends too late for the loop's next work. Does nothing unless loop_is_free. Called with the mutex. */
 static void drive_pass_on(torc_runtime *rt)
 {
     if (!loop_is_free(rt))
@@ -82,6 +85,7 @@ static void drive_pass_on(torc_runtime *rt)
         tc_loop_wake(rt->loop);
 }
 
+/* Wakes the threads in torc_runtime_poll that wait for the driver, and empties their list. Called with the mutex. */
 static void wake_pollers(torc_runtime *rt)
 {
     struct tc_link *link;
@@ -142,6 +146,8 @@ static bool drive_one_turn(torc_runtime *rt, int timeout_ms, const struct tc_wai
     return did;
 }
 
+/* Sleeps until a signal to `w`, or until the monotonic clock is at until_ns (UINT64_MAX: no limit). May return earlier.
+ * Called with the mutex, which is released meanwhile. */
 static void wait_signal(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns)
 {
     if (until_ns == UINT64_MAX) {
@@ -190,7 +196,8 @@ void tc_runtime_turn(torc_runtime *rt, const struct tc_wait *w)
     }
 }
 
-/* Waits while another thread drives the loop. */
+/* Waits until the turn of the thread that drives the loop ends, at most timeout_ms (-1: no limit). Called with the
+ * mutex, which is released meanwhile. */
 TC_APART static void wait_for_driver(torc_runtime *rt, int timeout_ms)
 {
     uint64_t until_ns = UINT64_MAX;

@@ -30,7 +30,8 @@ struct tc_wait {
  * one. */
 void tc_wait_init(struct tc_wait *w);
 void tc_wait_fini(struct tc_wait *w);
-/* Marks the thread as woken, and wakes it. With the lock held. */
+/* Marks the thread as woken, and wakes it. With the lock held. A caller that is not on the loop also has the loop wake,
+ * by a post or tc_loop_wake: the thread may drive the loop, and sleep in its turn. */
 void tc_wait_wake(struct tc_wait *w);
 
 /* The runtime's lock: guards the data that blocking threads share with the loop. */
@@ -44,11 +45,13 @@ void tc_runtime_unlock(torc_runtime *rt);
 int tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns);
 /* Has the tasks run that this thread posted without a wake-up: by a turn of this thread that does not wait, or by
  * waking the thread that drives the loop now. `w` is this thread's. With the lock held, which is released during the
- * turn. For a runtime in TORC_RUNTIME_CALLER mode. */
+ * turn. For a runtime in TORC_RUNTIME_CALLER mode. Does nothing once the runtime has shut down and is no longer driven:
+ * torc_runtime_free then runs the tasks. */
 void tc_runtime_turn(torc_runtime *rt, const struct tc_wait *w);
 /* Runs fn on the loop and waits until fn has run. Calls fn at once if the caller is inside a callback of the runtime.
  * Returns 0; what tc_runtime_check returns, or TORC_ECLOSED if the loop has ended since, and fn is not called; or
- * TORC_EFORK if the process exits meanwhile, and fn may have been called. */
+ * TORC_EFORK if the process exits meanwhile, or in the child of a callback that forked meanwhile: then fn may have been
+ * called. */
 int tc_runtime_do(torc_runtime *rt, void (*fn)(void *arg), void *arg);
 
 /* tc_runtime_check for a call that blocks: also TORC_EDEADLK when the calling thread is inside a callback of the

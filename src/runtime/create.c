@@ -9,12 +9,12 @@
  *   descriptor                       torc_runtime_poll when the descriptor is readable, or torc_runtime_timeout_ms is
  *                                    over.
  *
- * Tests use tc_runtime_new_on: the test drives a loop of its own, in virtual time.
+ * Unit tests may use tc_runtime_new_on: the test drives a loop of its own, in virtual time.
  *
  * torc_runtime_free posts on_shutdown, which runs on the loop and ends, in this order: the public channels and the
  * servers, what the modules keep (tc_runtime_set_extra: the xDS clients and CSDS services), the private channels, the
  * connections. Then on_shutdown sets `stopped`, and torc_runtime_free ends the loop. The memory stays until the last
- * reference goes. */
+ * reference goes. on_shutdown runs on the thread that drives the loop. Public functions are for any thread. */
 #include "runtime/create.h"
 
 #include <errno.h>
@@ -114,7 +114,8 @@ static void options_drop(const struct torc_runtime_options *options, struct tc_l
     tc_log_sink_free(log_sink, false);
 }
 
-/* Fills in the options, takes a reference to their domain and makes their log sink. Returns false with an error. */
+/* Fills in the options, takes a reference to their domain and makes their log sink (NULL: the options have none).
+ * Returns false with an error, and holds nothing then. */
 static bool options_accept(struct torc_runtime_options *out, const struct torc_runtime_options *given,
                            struct tc_log_sink **log_sink, torc_error **error)
 {

@@ -4,8 +4,9 @@
 
 #include "runtime/runtime.h"
 
-/* Returns a runtime on a loop that the test drives. The options must be valid (NULL: the defaults); their mode does not
- * count. The loop stays the test's, which frees it after torc_runtime_free. */
+/* Returns a runtime, which torc_runtime_free frees, on a manual loop that the test drives; never NULL. The options must
+ * be valid (NULL: the defaults); their mode does not count. The loop stays the test's, which frees it after
+ * torc_runtime_free. */
 torc_runtime *tc_runtime_new_on(struct tc_loop *loop, const struct torc_runtime_options *options);
 
 #endif

@@ -15,7 +15,8 @@ bool tc_process_admit(struct torc_runtime_options *options, torc_error **error);
 bool tc_process_keeps(const torc_runtime *rt);
 /* Returns the default runtime, as torc_runtime_default does. Makes one if there is none, or if the loop of the present
  * one no longer turns (tc_loop_forked: in a forked child, and when the process is exiting); the old runtime is then not
- * freed. In a world, makes one only if there is none. Returns NULL with an error if none can be made. */
+ * freed. In a world, makes one only if there is none. Returns NULL with an error (`error` may be NULL) if none can be
+ * made. The runtime is borrowed. */
 torc_runtime *tc_process_runtime(torc_error **error);
 
 #endif

@@ -12,7 +12,8 @@
 struct tc_pool;
 struct tc_status;
 
-/* Returns the loop on which everything of the runtime runs. Any thread. */
+/* Returns the loop on which everything of the runtime runs. Borrowed: valid as long as the runtime's memory. Any
+ * thread. */
 struct tc_loop *tc_runtime_loop(const torc_runtime *rt);
 /* The handle, the channels, their calls and whatever else may outlive the handle hold a reference. tc_runtime_unref
  * allows NULL. Any thread. */
@@ -21,12 +22,13 @@ void tc_runtime_unref(torc_runtime *rt);
 /* Returns 0 if the runtime can be used; TORC_EINVAL for NULL; TORC_ECLOSED once torc_runtime_free has begun; TORC_EFORK
  * in a child of the process that made it, and when the process is exiting. Any thread. */
 int tc_runtime_check(const torc_runtime *rt);
-/* Returns `given`, or for NULL the default runtime. Returns NULL with an error if the runtime cannot be used; `name` is
- * the argument that the error names. Any thread. */
+/* Returns `given`, or for NULL the default runtime, without a new reference. Returns NULL with an error (`error` may be
+ * NULL) if the runtime cannot be used, or no default runtime can be made; `name` is the argument that the error names
+ * if `given` cannot be used. Any thread. */
 torc_runtime *tc_runtime_or_default(torc_runtime *given, const char *name, torc_error **error);
 
-/* Returns the value that a module shares among the channels of a runtime (xds/domain: its xDS clients), or NULL if none
- * was set. `key` is the address of something static. Loop thread. */
+/* Returns the value that a module keeps with a runtime (xds/domain: the xDS clients that its channels share), or NULL
+ * if none was set, or its `destroy` was called. `key` is the address of something static. Borrowed. Loop thread. */
 void *tc_runtime_extra(torc_runtime *rt, const void *key);
 /* Sets the value for the key, once. `destroy` is called when the runtime ends: after its public channels and its
  * servers were shut down, before its private channels. `destroy` may finish asynchronously as long as the loop drives
@@ -35,7 +37,7 @@ void tc_runtime_set_extra(torc_runtime *rt, const void *key, void *value, void (
 
 /* Returns the xDS domain (runtime/xds_domain.h) that the runtime shares; NULL: none. Borrowed. Any thread. */
 torc_xds_domain *tc_runtime_xds_domain(const torc_runtime *rt);
-/* Returns the option csds_answer_bytes. Any thread. */
+/* Returns the option csds_answer_bytes; INT64_MAX, cut to a size_t: no limit. Any thread. */
 size_t tc_runtime_csds_answer_bytes(const torc_runtime *rt);
 
 /* --- for channels, calls and their public functions --- */
@@ -52,11 +54,11 @@ bool tc_runtime_run(torc_runtime *rt, struct tc_task *task);
 bool tc_runtime_stopped(const torc_runtime *rt);
 
 /* An object that the runtime ends before the runtime itself ends: a channel, or a server's part on the runtime, embeds
- * it. Leaves with tc_list_remove. Loop thread. */
+ * it. The owner takes it off the list with tc_list_remove. Loop thread. */
 struct tc_runtime_member {
     struct tc_link link;
     bool is_private; /* serves public members, which are ended first */
-    /* Must take the member off the list. `status` is borrowed. */
+    /* Must take the member off the list. `status` is borrowed for the call. */
     void (*on_shutdown)(struct tc_runtime_member *member, const struct tc_status *status);
 };
 /* Adds a member, whose `is_private` and `on_shutdown` are set. Loop thread. */

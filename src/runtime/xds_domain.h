@@ -1,5 +1,6 @@
-/* The xDS domain (torc/xds_domain.h) as the library sees it: a runtime of its own, counted by the runtimes that share
- * it, and a slot for the value that xds/domain keeps in it. Any thread. */
+/* The xDS domain (torc/xds_domain.h) as the library sees it: a runtime of its own, a count of references (one of the
+ * handle, and one of each runtime that shares the domain), and a slot for the value that xds/domain keeps in it. Any
+ * thread. */
 #ifndef TC_RUNTIME_XDS_DOMAIN_H
 #define TC_RUNTIME_XDS_DOMAIN_H
 
@@ -17,7 +18,8 @@ struct tc_xds_domain_part {
     void *(*make)(torc_xds_domain *d);
     /* Called on the domain's loop, behind everything that was posted to it before; then the loop is ended. */
     void (*end)(void *value);
-    /* Called after the loop has ended. Not called if the process is exiting; `end` may not be called then either. */
+    /* Called after the loop has ended, by the thread that dropped the last reference. Not called if the process is
+     * exiting; `end` may not be called then either. */
     void (*release)(void *value);
 };
 /* Returns the domain's value, made at the first call. A domain has one value: all callers pass the same `part`, which

@@ -18,7 +18,8 @@
  *
  * Only tc_server_call_end frees a call.
  *
- * A unary method's handler is called once the server has read the request and the client has half-closed. */
+ * A unary method's handler is called once the server has read the request and the client has half-closed. Loop thread
+ * only, except tc_server_places_give_back. */
 #include "server/call.h"
 
 #include "base/mem.h"
@@ -69,6 +70,8 @@ static void call_on_end_task(struct tc_task *task)
                  call->reset_code);
 }
 
+/* Takes the first message off the queue, and sets current_plain for it. Returns its reference, which the caller owns;
+ * NULL: the queue is empty. */
 static struct tc_rstr *call_pop_message(struct tc_server_call *call)
 {
     struct tc_link *link = tc_list_pop(&call->queue);
@@ -306,7 +309,8 @@ static const struct tc_h2_server_events stream_events = {
     .on_compressed = call_on_compressed,
 };
 
-/* Returns the client's timeout, or the method's if that is shorter or the client has none. 0: neither has one. */
+/* Returns the client's timeout, or the method's if that is shorter or the client has none; sets `limited` for the
+ * method's. 0: neither has one. */
 static uint64_t call_timeout_ns(struct tc_server_call *call)
 {
     uint64_t asked_ns = tc_h2_server_stream_timeout_ns(call->stream), most_ms = call->method->limits.max_timeout_ms;

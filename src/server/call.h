@@ -38,10 +38,10 @@ struct tc_server_call_events {
     /* The call is over:
      *
      *   OK                   the owner's status was written;
-     *   INTERNAL             a message was malformed, and the server wrote this status; or the client's SETTINGS
-     *                        forbid headers of that size, and the server reset the stream;
-     *   RESOURCE_EXHAUSTED   a message was too large, or the server held too many unread bytes; the server wrote this
-     *                        status or reset the stream;
+     *   INTERNAL             a message was malformed or not whole, and the server wrote this status; or the client's
+     *                        SETTINGS forbid headers of that size, and the server reset the stream;
+     *   RESOURCE_EXHAUSTED   a message was too large, there was no memory for a message, or the server held too many
+     *                        unread bytes; the server wrote this status or reset the stream;
      *   CANCELLED            the client gave up, the connection failed, or the call was reset, by its owner or at
      *                        max_queued_bytes;
      *   DEADLINE_EXCEEDED    the deadline passed;
@@ -98,15 +98,15 @@ void tc_server_call_send_ref(struct tc_server_call *call, struct tc_rstr *messag
 /* Sends a message as tc_server_call_send_ref does, but never compressed, whatever the encoding. */
 void tc_server_call_send_plain(struct tc_server_call *call, struct tc_rstr *message);
 /* Returns the cost of the messages that flow control has not let through: the queue, and the message that the stream
- * has. */
+ * has, with its compressed form. 0 once the call was given up for max_queued_bytes. */
 size_t tc_server_call_queued_bytes(const struct tc_server_call *call);
 /* Ends the call when all queued messages have been sent. `text` and `trailers` may be NULL; both are copied. Does
  * nothing the second time, or after a reset. */
 void tc_server_call_finish(struct tc_server_call *call, int code, const char *text, const struct tc_headers *trailers);
 /* Sends a message, then OK. */
 void tc_server_call_reply(struct tc_server_call *call, struct tc_slice message);
-/* Resets the stream with an HTTP/2 error code, and drops the queued messages. The loop does so later and then calls
- * on_end; no other event comes before. Does nothing the second time. */
+/* Resets the stream with an HTTP/2 error code, and drops the queued messages. The loop does so later, and calls on_end
+ * first; no other event comes before. Does nothing the second time. */
 void tc_server_call_reset(struct tc_server_call *call, uint32_t h2_error);
 
 #endif

@@ -8,7 +8,11 @@
  *             header block, or that does not read, would keep it open.
  *
  * `patience` is the timer of all three. It is not stopped when a call begins: when it fires it looks whether there are
- * calls, and the end of the last call starts it again. */
+ * calls, and the end of the last call starts it again.
+ *
+ * Beyond max_connections a connection gives way: it leaves its peer's counts at once (`peer` is NULL then), and a task
+ * closes it. A connection that is let in belongs to the server; tc_server_conn_end alone ends it, its calls first,
+ * and frees it. Loop thread only. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "creds/handshake.h"
@@ -31,6 +35,7 @@ static void peer_key(const struct tc_addr *a, uint8_t key[17])
         memcpy(key + 1, &a->sa.in6.sin6_addr, 8);
 }
 
+/* Counts the connection for its peer address. The first connection of an address makes the counts. */
 static void peer_hold(struct tc_server_conn *conn, const struct tc_addr *addr)
 {
     struct tc_server *s = conn->server;
@@ -46,6 +51,8 @@ static void peer_hold(struct tc_server_conn *conn, const struct tc_addr *addr)
     s->n_held++;
 }
 
+/* Takes the connection and its held bytes off the counts of its peer address, and frees the counts with the last
+ * connection. Does nothing the second time. */
 static void peer_release(struct tc_server_conn *conn)
 {
     struct tc_server_peer *peer = conn->peer;

@@ -11,8 +11,8 @@
  *
  * csds_begin_next runs again whenever one of these may have ended. It marks the requests that wait as `in_time`;
  * tc_csds_service_made sends the answer to the marked ones, and later requests wait for the next answer, which shows
- * what happened since. An answer is freed when its last call has sent it or is over. All functions run on one thread,
- * the loop's. */
+ * what happened since. An answer is freed when its last call has sent it or is over, at the latest by
+ * tc_csds_service_end. All functions run on one thread, the loop's. */
 #include "server/csds_service.h"
 
 #include "base/mem.h"
@@ -22,7 +22,7 @@
 
 enum { STALLED_MS = 5000, REST_TIMES = 20, MAX_REST_MS = 1000 };
 
-/* A response that calls send. Owned by its calls: freed when `calls` becomes empty. */
+/* A response that calls send. Owned by its calls: freed when `calls` becomes empty, or with the service. */
 struct csds_answer {
     struct tc_link link;
     struct tc_link calls; /* the calls that have not written the response yet */

@@ -1,5 +1,6 @@
 /* The client status discovery service (CSDS, A40): requests and their answers, for any maker of answers and any server.
- * Neither method watches: each request gets one answer. One thread, that of `loop`.
+ * Neither of its methods (StreamClientStatus, FetchClientStatus) watches: each request gets one answer. One thread,
+ * that of `loop`.
  *
  * Answers are shared. A request waits for an answer that was begun after the request came. All waiting requests of one
  * kind (with or without resource contents) get the same answer. Answers are made one at a time. The cost is bounded
@@ -64,9 +65,9 @@ enum { TC_CSDS_MAX_BYTES = 32 << 20 };
 void tc_csds_service_init(struct tc_csds_service *service, struct tc_loop *loop);
 /* Begins a call. */
 void tc_csds_call_init(struct tc_csds_call *call);
-/* Takes a serialised ClientStatusRequest, borrowed for the call. Must not be called again before the answer was written
- * and released (tc_csds_call_release). A malformed request, or a request with node_matchers, ends the call with
- * INVALID_ARGUMENT. */
+/* Takes a serialised ClientStatusRequest, borrowed until the function returns. Must not be called again before the
+ * answer was written and released (tc_csds_call_release). A malformed request, or a request with node_matchers, ends
+ * the call with INVALID_ARGUMENT. */
 void tc_csds_call_ask(struct tc_csds_call *call, struct tc_slice request);
 /* Returns whether the call has an answer that its client has not taken. */
 bool tc_csds_call_sends(const struct tc_csds_call *call);
@@ -84,10 +85,11 @@ void tc_csds_call_finish(struct tc_csds_call *call, int code, const char *text);
 void tc_csds_service_made(struct tc_csds_service *service, struct tc_rstr *response, size_t bytes, uint64_t took_ns);
 /* Returns how many bytes a response may have. */
 size_t tc_csds_service_max_bytes(const struct tc_csds_service *service);
-/* Returns a serialised response, which the caller owns, and its size in *bytes. Returns NULL if it has more than `max`
- * bytes, or there is no memory. */
+/* Returns a serialised response, which the caller owns. Returns NULL if it has more than `max` bytes, or there is no
+ * memory. Stores the size of the response in *bytes in either case. */
 struct tc_rstr *tc_csds_pack(const ProtobufCMessage *response, size_t max, size_t *bytes);
-/* Ends the service when every call has been released. tc_csds_service_made must not be called after it. */
+/* Ends the service, and frees the answers that are left. Called when every call has been released, or is gone with its
+ * server (tc_server_free calls no on_end). tc_csds_service_made must not be called after it. */
 void tc_csds_service_end(struct tc_csds_service *service);
 
 #endif

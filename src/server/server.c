@@ -1,8 +1,14 @@
-/* The server: its methods, its listeners, and the ends of all connections.
+/* The server: its methods, its listeners, the bytes that clients make it hold, and the ends of all connections.
  *
  * A server runs until it is freed. tc_server_drain is the graceful way: it closes the listeners, sends GOAWAY on every
- * connection, and calls on_drained when the last connection is gone. After grace_ms the remaining connections are
- * closed. The connections are in connection.c, the calls in call.c. */
+ * connection (after the handshake, if that is not done), and has on_drained called when the last connection is gone.
+ * After grace_ms the remaining connections are closed.
+ *
+ * Held bytes are counted for the connection, its peer address and the server. Servers that share a limit (opts.share)
+ * add their parts to one atomic count, each in steps of SHARE_STEP bytes.
+ *
+ * The server owns its methods, listeners and connections. Loop thread only. The connections are in connection.c, the
+ * calls in call.c. */
 #include "server/server.h"
 
 #include "base/mem.h"

@@ -38,8 +38,9 @@ static inline void tc_server_tally_add(struct tc_server_tally *t, enum torc_serv
     atomic_store_explicit(&t->n[what], old + n, memory_order_relaxed);
 }
 
-/* A call's places under max_calls and max_handlers. A call has them from its beginning. The owner keeps them while a
- * handler works: an RPC that ends before its handler does not free them for the next RPC. */
+/* A call's places under max_calls and max_handlers. A call has them from its beginning to its end, unless its owner
+ * takes them (tc_server_call_take_places) and keeps them while a handler works: then an RPC that ends before its
+ * handler does not free them for the next RPC. */
 struct tc_server_places {
     atomic_size_t *calls;    /* the method's shared_calls; NULL: it has no shared limit */
     struct tc_ref *handlers; /* a reference to the connection's count of places; NULL: it has no limit */
@@ -114,7 +115,7 @@ struct tc_server_limits {
     uint64_t max_calls;               /* at a time; beyond it RESOURCE_EXHAUSTED */
     atomic_size_t *shared_calls;      /* counts places of all servers that share max_calls; NULL: not shared, and a call
                                          counts until its RPC ends */
-    uint64_t max_timeout_ms;          /* the latest deadline */
+    uint64_t max_timeout_ms;          /* the most from a call's beginning to its deadline */
 };
 /* Sets the limits of a registered path, or (path "*") of the handler that tc_server_set_default has set. Does nothing
  * for an unknown path. */
@@ -144,7 +145,8 @@ void tc_server_hold(struct tc_server *s, bool hold);
  *
  * The peer address (IPv6: its /64) with the most connections comes first, then the order of the list. Of the last kind
  * the connection that has taken the most messages gives way; among equals, the connection that is quiet the longest. An
- * address does not displace another that has fewer connections. If no connection gives way, the new one is closed. */
+ * address, whose new connection counts, does not displace another that has fewer connections. If no connection gives
+ * way, the new one is closed. */
 void tc_server_accept(struct tc_server *s, struct tc_bytestream *bs);
 /* Serves a connection as tc_server_accept does, with credentials as tc_server_listen_with takes them. The caller has
  * counted the connection in opts.load. */
@@ -169,6 +171,7 @@ void tc_server_end(struct tc_server *s, const struct tc_status *why);
 void tc_server_free(struct tc_server *s);
 
 void tc_server_counts(const struct tc_server *s, struct tc_server_counts *out);
+/* Returns the loop of tc_server_new. Borrowed. */
 struct tc_loop *tc_server_loop(const struct tc_server *s);
 
 #endif
