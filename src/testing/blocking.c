@@ -4,7 +4,7 @@
  * Functions that block wait in tc_runtime_wait, or in tc_blocking_step. torc_runtime_poll waits in tc_loop_turn. The
  * world (tc_world_turns) and tc_loop_free call tc_loop_turn, too, and want a turn of that loop alone. A wait may begin
  * inside the turn of another loop: the world leaves out loops that are in a turn. A thread of a pool waits by letting
- * the thread of the world go on. */
+ * the thread of the world go on. A wait on any other thread ends the process. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,7 +85,7 @@ void tc_blocking_step(void)
     wait_step(UINT64_MAX, wait_most_ns(tc_world_now_ns(), tc_world_threads_next_ns()));
 }
 
-/* tc_runtime_wait on a thread of a pool. */
+/* tc_runtime_wait on a thread of a pool. A wait without a limit may last longer than MOST_WAIT_NS. */
 static int wait_in_pool(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns)
 {
     tc_runtime_unlock(rt);
@@ -115,14 +115,15 @@ int __wrap_tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_n
     return rc;
 }
 
-/* A torc_runtime_poll that waits until its loop has done something; the world turns the loop. */
+/* A torc_runtime_poll that waits until its loop has done something; the world turns the loop. On the stack of the
+ * world's thread. */
 struct poll {
-    struct poll *outer;
+    struct poll *outer; /* the poll inside whose wait this one began; NULL: none */
     const struct tc_loop *loop;
-    bool did;
+    bool did; /* the loop has done something since the wait began */
 };
 
-static struct poll *polls; /* the innermost */
+static struct poll *polls; /* the innermost; NULL: none */
 
 /* Marks the polls of a loop that did something. */
 static void polls_tell(const struct tc_loop *loop)
@@ -131,7 +132,8 @@ static void polls_tell(const struct tc_loop *loop)
         p->did |= p->loop == loop;
 }
 
-/* Turns the world until the loop did something or the time has come. Returns whether the loop did something. */
+/* Turns the world until the loop did something, or until the time has come and one more step was taken for what is due
+ * then. Returns whether the loop did something. Ends the process where wait_step does. */
 static bool poll_world(struct tc_loop *loop, uint64_t until_ns)
 {
     struct poll p = {.outer = polls, .loop = loop};
@@ -149,6 +151,8 @@ static bool poll_world(struct tc_loop *loop, uint64_t until_ns)
     return p.did;
 }
 
+/* Waits for torc_runtime_poll alone. On a thread of a pool the wait lasts a millisecond at most, whatever timeout_ms
+ * is: the waits of these threads are not in `polls`, so nothing would end a wait when the world turns the loop. */
 bool __wrap_tc_loop_turn(struct tc_loop *loop, int timeout_ms)
 {
     bool did = __real_tc_loop_turn(loop, 0);

@@ -12,9 +12,9 @@
 
 struct tc_dns {
     struct tc_loop *loop;
-    struct tc_world_event answer;
-    struct tc_task done;
-    char *host;
+    struct tc_world_event answer; /* the end of the delay, for a name */
+    struct tc_task done;          /* calls fn */
+    char *host;                   /* of the look-up that runs, owned; NULL: none runs */
     uint16_t port;
     bool running;
     tc_dns_fn fn;
@@ -30,6 +30,7 @@ void tc_names_look_up_in(tc_names_fn fn, uint64_t delay_ms)
     most_delay_ms = delay_ms;
 }
 
+/* tc_names_fn for names and literals. */
 static size_t dns_addresses(const char *host, uint16_t port, struct tc_addr addrs[TC_NAME_ADDRESSES])
 {
     if (tc_addr_from_ip(&addrs[0], tc_slice_str(host), port) == 0)

@@ -2,7 +2,13 @@
  *
  * An attempt to connect takes a round trip of two equal delays. After the first delay the host decides. If it is up and
  * a server listens, the server's end is queued at its listener then; the client hears of the connection, or of a
- * refusal, after the second delay. A silent host never answers. */
+ * refusal, after the second delay. A silent host never answers: the attempt waits for its timeout, if it has one, or
+ * tc_connect_cancel.
+ *
+ * An attempt owns the client's end until its tc_connect_fn gets it, and a listener owns the server's ends until its
+ * tc_accept_fn gets them; an attempt that is given up and a listener that is closed close their ends. Hosts stay until
+ * tc_net_end; a pointer to one is valid until the next host_get. Any thread of the world (testing/threads.h): no lock
+ * guards the hosts. */
 #include "testing/net.h"
 
 #include "base/mem.h"
@@ -16,30 +22,30 @@ struct host {
     enum tc_host_mode mode;
     uint64_t attempts;
     unsigned silenced;                 /* tc_host_add_silenced */
-    struct tc_listen_socket *listener; /* NULL: nobody listens */
+    struct tc_listen_socket *listener; /* borrowed; NULL: nobody listens */
 };
 
 struct tc_listen_socket {
     struct tc_loop *loop;
     struct tc_addr addr;
-    struct tc_task accept;
+    struct tc_task accept;                 /* hands `accepted` to fn */
     TC_VEC(struct tc_net_side *) accepted; /* ends that the owner has not got yet */
     tc_accept_fn fn;
     void *arg;
-    bool held;
+    bool held; /* fn is not called */
 };
 
 struct tc_connect {
     struct tc_loop *loop;
     struct tc_addr addr;
-    char *text;
+    char *text; /* of addr; owned */
     struct tc_connect_opts opts;
-    uint64_t delay_ns;
-    struct tc_world_event step;
-    struct tc_timer timer;
-    struct tc_task done;
+    uint64_t delay_ns;                    /* one way */
+    struct tc_world_event step;           /* the end of the first delay, then of the second */
+    struct tc_timer timer;                /* opts.timeout_ms */
+    struct tc_task done;                  /* calls fn with the connection or the refusal */
     struct tc_net_connection *connection; /* NULL: refused, or not there yet */
-    bool answered;
+    bool answered;                        /* the host has decided */
     tc_connect_fn fn;
     void *arg;
 };
@@ -61,6 +67,7 @@ static in_port_t addr_port(const struct tc_addr *addr)
 
 /* --- hosts --- */
 
+/* Returns NULL for an unknown address. */
 static struct host *host_find(const char *address)
 {
     for (size_t i = 0; i < hosts.len; i++)
@@ -185,6 +192,7 @@ size_t tc_host_connections(const char *address)
 
 /* --- connecting --- */
 
+/* Does not close the connection. */
 static void connect_free(struct tc_connect *c)
 {
     tc_world_event_stop(&c->step);
@@ -195,6 +203,7 @@ static void connect_free(struct tc_connect *c)
     tc_free(c);
 }
 
+/* Frees the attempt and calls fn with an error. */
 static void connect_fail(struct tc_connect *c, const char *reason)
 {
     tc_connect_fn fn = c->fn;
@@ -233,7 +242,8 @@ static void connect_on_timeout(struct tc_timer *timer)
     tc_free(reason);
 }
 
-/* Makes the connection of an attempt, with the options of the network, and queues the server's end at the listener. */
+/* Makes the connection of an attempt, with the options of the network, and queues the server's end at the listener. The
+ * attempt owns the client's end. */
 static struct tc_net_connection *connect_open(struct tc_connect *c, struct tc_listen_socket *l)
 {
     struct tc_net_connection *connection = tc_net_connection_new(c->loop, l->loop, &c->addr);

@@ -27,20 +27,20 @@ void tc_net_begin(const struct tc_net_options *options);
 /* Forgets the hosts. All loops must have ended. Returns false when a connection is left: Torc did not close it. */
 bool tc_net_end(void);
 
-/* Sets the delay of the connections whose attempts begin from now on. */
+/* Sets the delay, one way in microseconds, of the connections whose attempts begin from now on. */
 void tc_net_set_delay(uint64_t us);
 
-/* Sets the mode of a host. An address is known from the first call for it, or from the first listening there, which
- * makes it TC_HOST_UP. Where no server listens, attempts are refused, unless a server listens on a wildcard of the
- * port. */
+/* Sets the mode of a host. An address is known from its first tc_host_set on, or from the first listening there, if
+ * that comes before: its mode is TC_HOST_UP then. Listening does not change the mode of a known address. Where no
+ * server listens, attempts are refused, unless the host is silent or a server listens on a wildcard of the port. */
 void tc_host_set(const char *address, enum tc_host_mode mode);
 /* Returns the mode of a host; TC_HOST_REFUSES for an unknown address. */
 enum tc_host_mode tc_host_mode(const char *address);
 /* Breaks every connection to the address, with a reset or (`silent`) without telling either end. Returns how many both
  * ends still held. */
 size_t tc_host_break(const char *address, bool silent);
-/* Holds up the bytes of every connection to the address that both ends hold, until until_ns. Returns how many these
- * are. */
+/* Holds up the bytes of every connection to the address that both ends hold, until until_ns of the world's time; of two
+ * stalls the later end counts. Returns how many connections these are. */
 size_t tc_host_stall(const char *address, uint64_t until_ns);
 /* Returns how many connections to the address are open: held by both ends, and not silent. */
 size_t tc_host_connections(const char *address);

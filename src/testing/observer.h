@@ -17,7 +17,7 @@ enum tc_world_count {
     TC_WORLD_NAMES_FAILED,
 };
 
-/* Every function is required. */
+/* Every function is required. Pointers are borrowed for the call. */
 struct tc_world_observer {
     void (*story)(const char *fmt, va_list ap);  /* a line for people */
     void (*detail)(const char *fmt, va_list ap); /* a finer line: which bytes arrived, for example */

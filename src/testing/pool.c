@@ -1,5 +1,6 @@
 /* Pools of a world, instead of src/api/server/pool.c: handlers run on threads of the world (testing/threads.h). A
- * thread runs jobs until none is left, and ends. */
+ * thread runs jobs until none is left, and ends; it holds a reference to its pool. Each job starts one more thread
+ * while fewer than n_threads run. Any thread of the world: no lock guards a pool. */
 #include "api/server/pool.h"
 
 #include "base/mem.h"
@@ -13,10 +14,10 @@ enum { MAX_THREADS = 4096, MAX_QUEUE = 1048576 };
 
 struct torc_pool {
     struct tc_ref ref;
-    struct tc_link jobs;
-    size_t n_jobs, max_jobs;
-    size_t n_running, n_threads;
-    bool closed;
+    struct tc_link jobs;         /* that wait: struct tc_pool_job, oldest first */
+    size_t n_jobs, max_jobs;     /* in `jobs`; the most of them, with one more for each thread that can still start */
+    size_t n_running, n_threads; /* threads that have not ended; the most of them */
+    bool closed;                 /* torc_pool_free has begun */
 };
 
 torc_pool *tc_pool_ref(torc_pool *pool)

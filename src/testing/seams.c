@@ -1,9 +1,12 @@
 /* The machine as a world has it: clocks, seeds of random numbers, the environment, loops, threads, background jobs and
  * the watching of files.
  *
- * tc_system_clock and the functions without the prefix __wrap_ replace those of src/base/clock.c,
+ * tc_system_clock and the functions of src without the prefix __wrap_ replace those of src/base/clock.c,
  * src/io/background_thread.c and src/io/file_watch.c, which are not linked. A function __wrap_NAME replaces NAME alone:
- * the rest of NAME's file is linked (TORC_WORLD_WRAPS in src/CMakeLists.txt has the names). */
+ * the rest of NAME's file is linked (TORC_WORLD_WRAPS in src/CMakeLists.txt has the names).
+ *
+ * Functions of src are for any thread of the world (testing/threads.h); those of seams.h are for the thread of the
+ * world. A job belongs to its owner (io/background_thread.h); a struct waiting_job refers to the job until it runs. */
 #include "testing/seams.h"
 
 #include <errno.h>
@@ -29,7 +32,7 @@ char *__wrap_getenv(const char *name);
 
 /* --- time --- */
 
-static uint64_t cpu_ns, cpu_most_ns;
+static uint64_t cpu_ns, cpu_most_ns; /* one CPU time for all threads; the bound of tc_world_set_cpu_cost */
 
 static uint64_t clock_monotonic_ns(void *arg TC_UNUSED)
 {
@@ -38,7 +41,7 @@ static uint64_t clock_monotonic_ns(void *arg TC_UNUSED)
 
 static int64_t clock_realtime_ns(void *arg TC_UNUSED)
 {
-    /* The day on which the calendar of a manual loop begins (io/loop.c). */
+    /* The calendar of a manual loop begins at this moment (io/loop.c). */
     return INT64_C(1700000000) * (int64_t)TC_NS_PER_S + (int64_t)tc_world_now_ns();
 }
 
@@ -110,8 +113,8 @@ int __wrap_tc_thread_start(struct tc_thread **thread TC_UNUSED, void (*fn)(void 
 
 struct waiting_job {
     struct tc_world_event event; /* the moment at which the job may run */
-    struct tc_link link;         /* in waiting_jobs, and in ready_jobs once its moment has come */
-    struct tc_job *job;
+    struct tc_link link;         /* in waiting_jobs, or in ready_jobs once the moment has come */
+    struct tc_job *job;          /* borrowed */
 };
 
 static struct tc_link waiting_jobs = {&waiting_jobs, &waiting_jobs}, ready_jobs = {&ready_jobs, &ready_jobs};

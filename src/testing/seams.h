@@ -16,8 +16,8 @@ void tc_world_set_job_delay(uint64_t most_ns);
 /* From now on a random time below most_ns of CPU time passes before each reading of it (tc_thread_cpu_ns); 0: none. */
 void tc_world_set_cpu_cost(uint64_t most_ns);
 
-/* From now on `fn` returns the values of environment variables, NULL for one that is not set. `fn` NULL: none is set;
- * so it is at first. */
+/* From now on `fn` returns the values of environment variables, NULL for one that is not set. The values must stay
+ * valid, as those of getenv do. `fn` NULL: none is set; so it is at first. */
 void tc_world_set_environment(const char *(*fn)(const char *name));
 
 #endif

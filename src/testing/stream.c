@@ -5,13 +5,17 @@
  * without bytes is the end of the stream, or a reset.
  *
  * An end that is closed with unread bytes sends a reset behind what it has sent, and so does a closed end to which
- * bytes come later: the kernel does the same. Bytes that came before a reset can be read after it, as with Linux. A
- * connection lives until both ends are closed. */
+ * bytes come later: the kernel does the same. Bytes that came before a reset can be read after it, as with Linux.
+ *
+ * An end is open until it fails or is closed. On a failed end (reset, cut or given up) reads find an error behind the
+ * unread bytes, and writes find it at once; the owner still closes the end. A connection is freed when both ends are
+ * closed. On a silent connection nothing arrives: an end fails only by its give_up or a later reset. Any thread of the
+ * world (testing/threads.h). */
 #include "base/mem.h"
 #include "testing/net_internal.h"
 #include "testing/observer.h"
 
-/* How often an end without an owner looks for one. */
+/* How long an end that has events but no owner waits before it looks for one again. */
 #define AGAIN_NS 10000
 
 static struct tc_link connections = {&connections, &connections};
@@ -32,6 +36,7 @@ static struct tc_net_side *end_of(struct tc_bytestream *bs)
     return TC_CONTAINER_OF(bs, struct tc_net_side, bs);
 }
 
+/* Returns 0 for the client's end, 1 for the server's. */
 static int end_index(const struct tc_net_side *end)
 {
     return end == &end->connection->ends[1];
@@ -106,7 +111,7 @@ static void connection_free(struct tc_net_connection *c)
     tc_free(c);
 }
 
-/* Fails one end, and tells its owner. */
+/* Fails one end, and tells its owner. Does nothing to an end that has failed already. */
 static void end_break(struct tc_net_side *end)
 {
     if (end->failed)
@@ -160,8 +165,8 @@ static void end_await_arrival(struct tc_net_side *end)
         tc_world_event_at(&end->arrival, TC_MAX(end->chunks.data[0].at_ns, end->connection->stalled_until_ns));
 }
 
-/* Sends `len` bytes, which are in to->flight already, to the end `to`. With len 0 sends a reset, or else the end of the
- * stream. */
+/* Sends `len` bytes, which are in to->flight already, to the end `to`. With len 0 sends a reset if `reset` is true,
+ * else the end of the stream. */
 static void end_send(struct tc_net_side *to, size_t len, bool reset)
 {
     struct tc_net_connection *c = to->connection;
@@ -176,7 +181,7 @@ static void end_send(struct tc_net_side *to, size_t len, bool reset)
         end_await_give_up(from);
 }
 
-/* Takes in the first chunk. Returns false if the connection was reset. */
+/* Takes in the first chunk, of which there must be one. Returns false if the connection was reset. */
 static bool end_take_chunk(struct tc_net_side *end)
 {
     struct tc_net_connection *c = end->connection;
@@ -227,6 +232,7 @@ static void end_on_arrival(struct tc_world_event *event)
 
 /* --- the operations of a byte stream --- */
 
+/* Sets the error of the byte stream of a failed end. Returns TORC_ECLOSED. */
 static ssize_t end_fail(struct tc_net_side *end, const char *what)
 {
     char *peer = tc_addr_text(&end->bs.peer);

@@ -1,8 +1,12 @@
 /* The body of torc/testing.h: the world of the process as a handle, with names, faults and a control plane.
  *
- * `here` is the handle while there is a world. Functions that turn the world are refused (TORC_EDEADLK) inside a turn
- * of a loop, on threads of pools, and inside `done` of torc_testing_run_until. On a thread of a pool
- * torc_testing_advance sleeps instead.
+ * `here` is the handle while there is a world. The handle owns names, functions of torc_testing_after and the control
+ * plane; world.c, net.c and names.c have the rest of the world in variables of the process.
+ *
+ * Functions that turn the world (world_check_turn) are refused with TORC_EDEADLK inside a turn of a loop, on threads of
+ * pools, and inside `done` of torc_testing_run_until. On a thread of a pool torc_testing_advance sleeps instead.
+ * torc_testing_free is refused inside a step of the world, so also in functions of torc_testing_after, inside `done`,
+ * and inside another torc_testing_free.
  *
  * Functions that change something (a host, a name, resources) do not turn the world. They may be called on the world's
  * thread and on threads of pools, in callbacks too. */
@@ -46,9 +50,9 @@ struct after {
 };
 
 struct torc_testing {
-    TC_VEC(struct name *) names;
-    struct tc_link afters;
-    struct tc_resources *resources; /* NULL: no control plane yet */
+    TC_VEC(struct name *) names;    /* owned */
+    struct tc_link afters;          /* struct after that wait; owned */
+    struct tc_resources *resources; /* owned; NULL: no control plane yet */
     bool ending, asking;            /* inside torc_testing_free; inside `done` of torc_testing_run_until */
 };
 
@@ -79,6 +83,7 @@ static void name_free(struct name *name)
     tc_free(name);
 }
 
+/* Returns the place of the name in w->names; w->names.len: the name is not set. Ignores case. */
 static size_t name_index(const torc_testing *w, const char *host)
 {
     size_t i = 0;
@@ -181,7 +186,7 @@ torc_testing *torc_testing_new(uint64_t seed, torc_error **error)
     return here;
 }
 
-/* Frees a function of torc_testing_after and calls it. */
+/* Frees `after`, whether or not its event still waits, and calls its function. */
 static void after_run(struct after *after)
 {
     void (*fn)(void *arg) = after->fn;
@@ -248,6 +253,7 @@ int torc_testing_run_until_idle(torc_testing *w)
     return tc_world_run_until_idle() ? 0 : TORC_ELIMIT;
 }
 
+/* Calls done(arg), which cannot turn the world, and returns its value. */
 static int ask(torc_testing *w, int (*done)(void *arg), void *arg)
 {
     w->asking = true;

@@ -1,5 +1,6 @@
 /* A thread is ready if it has not begun, if its time has come, or if *woken is true. The thread of the world lets one
- * thread run, and waits until that thread waits or ends: `runs` is true for one thread at most. */
+ * thread run, and waits until that thread waits or ends: `runs` is true for one thread at most. A struct world_thread
+ * is freed by the thread of the world when its thread has ended. */
 #include "testing/threads.h"
 
 #include <pthread.h>
@@ -13,8 +14,8 @@ struct world_thread {
     pthread_t id;
     void (*fn)(void *arg);
     void *arg;
-    const atomic_bool *woken; /* NULL: it waits for the time alone */
-    uint64_t until_ns;        /* 0: it does not wait */
+    const atomic_bool *woken; /* borrowed during a wait; NULL: the thread waits for the time alone */
+    uint64_t until_ns;        /* 0: the thread does not wait */
     /* Under the mutex: */
     pthread_cond_t cond;
     bool runs, over;
@@ -25,6 +26,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t stopped = PTHREAD_COND_INITIALIZER; /* signalled when the thread that ran waits, or is over */
 static _Thread_local struct world_thread *self;
 
+/* On the thread itself, with the mutex. */
 static void await_run(struct world_thread *t)
 {
     while (!t->runs)
@@ -102,6 +104,7 @@ size_t tc_world_threads_ready(void)
     return n;
 }
 
+/* Returns ready thread number `which`, from 0; NULL: there are fewer. */
 static struct world_thread *thread_ready(size_t which)
 {
     TC_LIST_FOREACH(it, &threads)

@@ -9,11 +9,13 @@
 
 #include "base/common.h"
 
-/* Makes a thread that runs fn(arg) when the world lets it. Returns 0 or an errno. Any thread of the world. */
+/* Makes a thread that runs fn(arg) when the world lets it. Returns 0, or an errno if the system refuses the thread: fn
+ * is not called then. Any thread of the world. */
 int tc_world_thread_start(void (*fn)(void *arg), void *arg);
-/* Returns true on a thread that tc_world_thread_start made. */
+/* Returns true on a thread that tc_world_thread_start made. Any thread. */
 bool tc_world_thread_here(void);
-/* Waits until *woken is true or the time has come; woken NULL: until the time has come. Only on a thread that
+/* Waits until *woken is true or the world's time is until_ns (UINT64_MAX: no limit); woken NULL: until the time alone.
+ * Lets the thread of the world go on in every case. *woken must live until the return. Only on a thread that
  * tc_world_thread_start made. */
 void tc_world_thread_wait(const atomic_bool *woken, uint64_t until_ns);
 
@@ -26,8 +28,8 @@ size_t tc_world_threads_ready(void);
 /* Runs one of the tc_world_threads_ready threads until it waits or ends: number `which`, from 0, in the order in which
  * they were made. */
 void tc_world_thread_run(size_t which);
-/* Returns the earliest time until which a thread waits; 0 if a thread has not begun, UINT64_MAX if there is no
- * thread. */
+/* Returns the earliest time until which a thread waits; 0 if a thread has not begun, UINT64_MAX if there is no thread
+ * or each waits without a limit. */
 uint64_t tc_world_threads_next_ns(void);
 
 #endif

@@ -6,8 +6,12 @@
  *   thread   of a pool, which runs until it waits or ends (threads.c)
  *   time     moves to the next event, timer or end of a thread's wait, and runs the events that are due then
  *
- * While turns, jobs or threads can run, a random number chooses one of them; otherwise the time moves. The world sets
- * the time of every loop. */
+ * While turns, jobs or threads can run, a random number chooses one of them; otherwise the time moves. The time also
+ * moves when the work of one moment has no end (tc_world_step). The world sets the time of every loop.
+ *
+ * Steps may nest: a callback that blocks takes steps inside its turn. These steps leave out the loops that are in a
+ * turn. Events and loops are their owners', who take them out of the heap and the list. world.h says which thread calls
+ * which function; threads run one at a time, so no lock guards the world. */
 #include "testing/world.h"
 
 #include <stdio.h>
@@ -20,9 +24,10 @@
 static struct {
     bool begun;
     uint64_t now_ns, order;
-    struct tc_loop *turns; /* the loop in whose turn the scheduler is */
+    struct tc_loop *turns; /* the loop in whose turn the scheduler is; NULL: it is in none */
     unsigned depth;        /* how many steps are under way, one inside another */
-    unsigned runs;         /* steps since the time moved; a turn that leaves work counts as RUNS_OF_BUSY_TURN more */
+    unsigned runs;         /* steps since the time moved, or tc_world_run_until_idle began; a turn that leaves work
+                              counts as RUNS_OF_BUSY_TURN more */
     uint64_t jump_ns;      /* from MOST_RUNS on: the most by which the time moves next */
     struct tc_rng chance[TC_CHANCES];
     TC_VEC(struct tc_loop *) loops;
@@ -215,7 +220,7 @@ static uint64_t world_next_ns(uint64_t from_ns)
     uint64_t next_ns =
         world.heap.len > 0 && world.heap.data[0]->at_ns >= from_ns ? world.heap.data[0]->at_ns : UINT64_MAX;
     for (size_t i = 0; i < world.loops.len; i++) {
-        if (tc_loop_in_turn(world.loops.data[i])) /* its thread waits for the world */
+        if (tc_loop_in_turn(world.loops.data[i])) /* this step is inside the turn */
             continue;
         uint64_t ms = tc_loop_next_ms(world.loops.data[i]);
         if (ms < UINT64_MAX / TC_NS_PER_MS && ms * TC_NS_PER_MS >= from_ns)
@@ -225,6 +230,7 @@ static uint64_t world_next_ns(uint64_t from_ns)
     return threads_ns >= from_ns ? TC_MIN(next_ns, threads_ns) : next_ns;
 }
 
+/* Moves the time of the world and of its loops, never back. */
 static void world_set_time(uint64_t now_ns)
 {
     world.runs = now_ns > world.now_ns ? 0 : world.runs;
@@ -233,6 +239,7 @@ static void world_set_time(uint64_t now_ns)
         tc_loop_set_time(world.loops.data[i], world.now_ns);
 }
 
+/* Runs the events that are due. */
 static void world_run_due(void)
 {
     uint64_t end = world.order; /* events that are set in this step for the same moment run in the next step */

@@ -7,7 +7,10 @@
  *
  * Roots that are given are trusted as listed (X509_V_FLAG_PARTIAL_CHAIN): a root may be an intermediate, or the peer's
  * own certificate. Without them the system's roots are used, under OpenSSL's usual rules. With roots_fn, or without
- * verification, the context has no roots; verify.c has the use of roots_fn. */
+ * verification, the context has no roots; verify.c has the use of roots_fn.
+ *
+ * A context is complete when tc_tls_context_new returns it, and does not change afterwards; it owns its SSL_CTX, and
+ * ends with its last reference. Any thread. The static functions run in a foreign section (base/fork.h). */
 #include <limits.h>
 
 #include "base/fork.h"
@@ -38,12 +41,15 @@ static const char *error_take_reason(void)
     return reason ? reason : "malformed";
 }
 
+/* Returns a BIO that reads the text, which must outlive the BIO. Returns NULL if the text is longer than INT_MAX bytes,
+ * or OpenSSL is out of memory. */
 static BIO *pem_bio(struct tc_slice pem)
 {
     return pem.len <= INT_MAX ? BIO_new_mem_buf(pem.data ? pem.data : "", (int)pem.len) : NULL;
 }
 
-/* Returns the next certificate. Returns NULL at the end, with *bad false, and at malformed PEM, with *bad true. */
+/* Returns the next certificate, which the caller frees. Returns NULL at the end, with *bad false, and at malformed PEM,
+ * with *bad true and the reason in OpenSSL's queue. */
 static X509 *pem_next_certificate(BIO *bio, bool *bad)
 {
     X509 *cert = PEM_read_bio_X509(bio, NULL, refuse_password, NULL);
@@ -56,14 +62,15 @@ static X509 *pem_next_certificate(BIO *bio, bool *bad)
     return NULL;
 }
 
+/* Sets *error, which takes over `why`. Returns TORC_EINVAL. */
 static int context_fault(struct tc_status *error, struct tc_status why)
 {
     tc_status_set(error, why);
     return TORC_EINVAL;
 }
 
-/* Hands the certificates of a text to `add`, in their order. `what` names the text in errors. Returns 0, or TORC_EINVAL
- * with *error if the text is malformed or has no certificate, or `add` fails. */
+/* Hands the certificates of a text to `add`, in their order; `add` takes a reference of its own. `what` names the text
+ * in errors. Returns 0, or TORC_EINVAL with *error if the text is malformed or has no certificate, or `add` fails. */
 static int context_load_certificates(SSL_CTX *ssl_ctx, struct tc_slice pem, const char *what,
                                      bool (*add)(SSL_CTX *ssl_ctx, X509 *cert, size_t i), struct tc_status *error)
 {

@@ -46,6 +46,7 @@ static bool identity_add_name(void *arg, enum tc_san_kind kind, struct tc_slice 
     return false;
 }
 
+/* Returns false if OpenSSL cannot encode the certificate. */
 static bool identity_add_certificate(struct tc_tls_identity *id, X509 *cert)
 {
     int len = i2d_X509(cert, NULL);
@@ -59,6 +60,8 @@ static bool identity_add_certificate(struct tc_tls_identity *id, X509 *cert)
     return ok;
 }
 
+/* Fills in certificates and names. Returns false with the reason in `why`; `id` may have some of them then. In a
+ * foreign section. */
 static bool identity_read(SSL *ssl, const struct tc_tls_context *ctx, struct tc_tls_identity *id, struct tc_buf *why)
 {
     ERR_clear_error();

@@ -14,7 +14,7 @@ enum { TC_TLS_MAX_NAMES = 4096 };
 
 struct tc_tls_name {
     enum tc_san_kind kind;
-    struct tc_rstr *text;
+    struct tc_rstr *text; /* as tc_san_fn gets it; a reference */
 };
 
 struct tc_tls_identity {
@@ -42,7 +42,7 @@ static inline int tc_tls_identity_certificate(const struct tc_tls_identity *id, 
         *size = id->certificates.data[i]->len;
     return 0;
 }
-/* NULL is allowed: returns NULL. */
+/* Take and drop a reference. NULL is allowed: tc_tls_identity_ref returns NULL then. */
 struct tc_tls_identity *tc_tls_identity_ref(struct tc_tls_identity *id);
 void tc_tls_identity_unref(struct tc_tls_identity *id);
 

@@ -1,10 +1,10 @@
 /* OpenSSL. Included instead of OpenSSL's headers: macros turn the names of its functions into members of tc_openssl.
  * Any thread.
  *
- * libtorc.so holds openssl_loaded.c, which loads OpenSSL when TLS or a key is first needed: loading OpenSSL takes
- * longer than loading the rest of the library, and most programs in a mesh speak plaintext on loopback. libtorc.a, the
- * command, the tests, and a libtorc.so that was built with TORC_LATE_LOADING off hold openssl_linked.c and are linked
- * against OpenSSL. */
+ * libtorc.so and libtorc-testing.so hold openssl_loaded.c, which loads OpenSSL when TLS or a key is first needed:
+ * loading OpenSSL takes longer than loading the rest of the library, and most programs in a mesh speak plaintext on
+ * loopback. libtorc.a, libtorc-testing.a, the command, the tests, and shared libraries that were built with
+ * TORC_LATE_LOADING off hold openssl_linked.c and are linked against OpenSSL. */
 #ifndef TC_TLS_OPENSSL_H
 #define TC_TLS_OPENSSL_H
 
@@ -23,7 +23,7 @@
     X(SSL_get1_peer_certificate)
 #endif
 
-/* Every function that is used. */
+/* Every function that is used, also by macros of OpenSSL's headers. */
 #define TC_OPENSSL_FUNCTIONS(X)                                                                                        \
     X(ASN1_STRING_get0_data)                                                                                           \
     X(ASN1_STRING_length)                                                                                              \
@@ -135,10 +135,12 @@ struct tc_openssl {
 };
 #undef TC_OPENSSL_MEMBER
 
+/* OpenSSL's functions: constant in openssl_linked.c, and set by tc_openssl_load in openssl_loaded.c. */
 extern struct tc_openssl tc_openssl;
 
 /* Loads and initialises OpenSSL, once. Must be called, from any thread, before the first of OpenSSL's objects is made:
- * contexts, keys, certificates. Returns NULL, or the reason why OpenSSL cannot be loaded; later calls return the same.
+ * contexts, keys, certificates. Returns NULL, or the reason (static) why OpenSSL cannot be loaded; later calls return
+ * the same.
  *
  * Calls of OpenSSL are made between tc_foreign_enter and tc_foreign_leave (base/fork.h), except calls that only read
  * an SSL of the calling thread's loop (SSL_has_pending, SSL_get0_alpn_selected) or count a reference. OpenSSL frees
@@ -155,7 +157,7 @@ void tc_openssl_init(void);
 #undef SSL_get1_peer_certificate
 #define EVP_PKEY_get_base_id tc_openssl.EVP_PKEY_base_id
 #define SSL_get1_peer_certificate tc_openssl.SSL_get_peer_certificate
-/* Functions in the headers of 1.1.1, which call OpenSSL by its own names. */
+/* In the headers of 1.1.1 these are functions, which would call OpenSSL by its own names instead of tc_openssl. */
 #define sk_X509_new_null() ((STACK_OF(X509) *)OPENSSL_sk_new_null())
 #define sk_X509_num(sk) OPENSSL_sk_num((const OPENSSL_STACK *)(sk))
 #define sk_X509_value(sk, i) ((X509 *)OPENSSL_sk_value((const OPENSSL_STACK *)(sk), (i)))

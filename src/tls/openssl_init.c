@@ -1,6 +1,6 @@
 /* Initialises OpenSSL in this process. OpenSSL installs no exit handler of its own; where the application initialised
- * OpenSSL first, Torc's exit handler runs before OpenSSL's. OpenSSL's state of a thread is freed when the thread ends.
- * Does nothing once foreign libraries are closed (base/fork.h). */
+ * OpenSSL first, Torc's exit handler runs before OpenSSL's. OpenSSL's state of a thread that was in a foreign section
+ * is freed when the thread ends. Does nothing once foreign libraries are closed (base/fork.h). */
 #include "base/exit.h"
 #include "base/fork.h"
 #include "tls/openssl.h"

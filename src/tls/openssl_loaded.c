@@ -17,7 +17,7 @@
 TC_DLOPEN_NOTE("tls", "TLS credentials, and keys of call credentials", "recommended", "\"" FILE_NAME "\"");
 
 struct tc_openssl tc_openssl;
-static char why[512];
+static char why[512]; /* the reason why OpenSSL cannot be loaded; "": it was loaded */
 
 static void openssl_load(void)
 {

@@ -1,13 +1,14 @@
 /* Names in certificates. OpenSSL checks whether a certificate is valid for the name of a connection (tls/verify.c);
- * this file serves the names that xDS matches (A29), SPIFFE, and the names that an application is shown
- * (tls/identity.c). A name may have a NUL inside, which a C string would hide: names are slices, and tc_san_covers
- * refuses a NUL. */
+ * this file serves the names that xDS matches (A29), SPIFFE, the names that an application is shown (tls/identity.c),
+ * and tls/verify.c with a check of that name (tc_san_is_host). A name may have a NUL inside, which a C string would
+ * hide: names are slices, and tc_san_covers refuses a NUL. */
 #include "tls/san.h"
 
 #include <arpa/inet.h>
 
 #include "tls/openssl.h"
 
+/* Returns the bytes, borrowed from `s`. */
 static struct tc_slice name_text(const ASN1_STRING *s)
 {
     int len = ASN1_STRING_length(s);
@@ -70,6 +71,7 @@ bool tc_san_find(struct x509_st *cert, tc_san_fn fn, void *arg, size_t *n)
     return found;
 }
 
+/* Leaves out one dot at the end; leaves the name "." as it is. */
 static struct tc_slice name_without_root(struct tc_slice name)
 {
     if (name.len > 1 && name.data[name.len - 1] == '.')
@@ -77,6 +79,7 @@ static struct tc_slice name_without_root(struct tc_slice name)
     return name;
 }
 
+/* Returns false for a name with an empty label or a NUL, so also for "". */
 static bool name_is_valid(struct tc_slice name)
 {
     struct tc_slice rest = name, label;
@@ -113,7 +116,7 @@ bool tc_san_covers(struct tc_slice pattern, struct tc_slice host)
         return false;
     if (!memchr(pattern.data, '*', pattern.len))
         return tc_slice_ieq(pattern, host);
-    /* A '*' must be the whole leftmost label. */
+    /* A '*' must be the whole leftmost label, and have another label behind it. */
     if (pattern.len < 3 || pattern.data[0] != '*' || pattern.data[1] != '.' ||
         memchr(pattern.data + 1, '*', pattern.len - 1))
         return false;

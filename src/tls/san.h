@@ -31,9 +31,9 @@ bool tc_san_find(struct x509_st *cert, tc_san_fn fn, void *arg, size_t *n);
 bool tc_san_is_host(struct tc_slice host);
 
 /* Returns whether `pattern`, the DNS name of a certificate, covers the host (RFC 6125 6.4.3, RFC 9525, A29). Ignores
- * case, and one dot at the end of each. A "*" that is the whole leftmost label of `pattern` stands for exactly one
- * label of a host that is not an IPv4 address; a pattern with a '*' elsewhere covers nothing. Returns false if either
- * has an empty label or a NUL. */
+ * case, and one dot at the end of each. A "*" that is the whole leftmost label of `pattern`, with a label behind it,
+ * stands for exactly one label of a host that is not an IPv4 address; a pattern with a '*' elsewhere covers nothing.
+ * Returns false if either has an empty label or a NUL. */
 bool tc_san_covers(struct tc_slice pattern, struct tc_slice host);
 
 #endif
