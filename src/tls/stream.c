@@ -6,15 +6,18 @@
  *                 `timeout` bounds it, if timeout_ms is not 0
  *   established   reads and writes go through OpenSSL to the wire (tls/wire.c), which has its own bounds
  *   failed        every read and write returns the same error
- *   closed        close_notify was tried, if the stream was established and had not failed; a task frees the memory
- *                 later, since the owner may close from inside this file's own event handlers
+ *   closed        close_notify was tried, if the stream was established and had not failed; the stream below is closed;
+ *                 a task frees the memory later, since the owner may close from inside this file's own event handlers
  *
  * `kick` raises READABLE without an event from below in three cases: for bytes that came with the end of the
  * handshake; for bytes, an end or an error that are known when reading is turned on again; and for the rest of a read
  * that the wire paused.
  *
- * Writes: plain bytes are gathered into records of RECORD_BYTES, and up to MAX_RECORDS_PER_WRITE records into one write
- * below. */
+ * Writes: plain bytes are gathered into records of at most RECORD_BYTES, and up to MAX_RECORDS_PER_WRITE records into
+ * one write below.
+ *
+ * The TLS stream owns the stream below from tc_tls_handshake on, and holds a reference to its context. The TLS stream
+ * itself belongs to the caller of tc_tls_handshake, and after the handshake to the callee of `fn`. Loop thread only. */
 #include <limits.h>
 
 #include "base/fork.h"
@@ -40,7 +43,8 @@ struct tls_stream {
     bool want_write;       /* a write of the owner returned TORC_EAGAIN */
     bool read_waits_write; /* a read of the owner waits until the queued bytes are written */
     ssize_t failed;        /* TORC_E*: the connection cannot be used, bs.error says why; 0: it can */
-    struct tc_task kick;   /* a step of the handshake, or READABLE, without an event from below */
+    struct tc_task kick;   /* without an event from below: a step of the handshake, the failure of one that cannot
+                              begin, or READABLE */
     struct tc_task release;
 
     struct tc_timer timeout;
@@ -91,9 +95,10 @@ static void stream_shut(struct tls_stream *t)
     tc_loop_defer(t->loop, &t->release);
 }
 
-/* Continues the handshake, or reads, until OpenSSL has a result or wants bytes or room from below. Returns an
- * SSL_ERROR_*, and stores the result of OpenSSL's function in *n. Returns SSL_ERROR_SSL without storing *n if the
- * process is exiting. Each round flushes the wire: OpenSSL may have written an alert, or an answer to a key update. */
+/* Continues the handshake, or reads, until OpenSSL has a result or wants bytes or room from below, or the wire pauses.
+ * Returns an SSL_ERROR_*, and stores the result of OpenSSL's function in *n. Returns SSL_ERROR_SSL without storing *n
+ * if the process is exiting. Each round flushes the wire: OpenSSL may have written messages of the handshake, an alert,
+ * or an answer to a key update. */
 static int stream_step(struct tls_stream *t, void *buf, size_t len, int *n)
 {
     int error = SSL_ERROR_SSL;
@@ -112,6 +117,7 @@ static int stream_step(struct tls_stream *t, void *buf, size_t len, int *n)
 
 /* --- the handshake --- */
 
+/* Shuts the stream, and then calls fn with an error whose text names the peer and the reason. */
 static void handshake_fail(struct tls_stream *t, const char *reason)
 {
     char *peer = tc_addr_text(&t->wire.lower->peer);
@@ -145,8 +151,8 @@ static void handshake_fail_with_reason(struct tls_stream *t)
     tc_buf_fini(&reason);
 }
 
-/* On a server that asks for certificates, keeps the client's identity. Returns false if tc_tls_identify fails: it has
- * then called fn with the error and shut the stream. */
+/* On a server that asks for certificates, keeps the client's identity. Returns false if tc_tls_identify fails; the
+ * handshake has then failed (handshake_fail). */
 static bool stream_note_peer(struct tls_stream *t)
 {
     struct tc_buf why = {0};
@@ -179,7 +185,7 @@ static void stream_establish(struct tls_stream *t)
     t->fn(t->arg, &t->bs, NULL);
 }
 
-/* Continues after a pause of the wire, at the end of this turn. */
+/* Continues after a pause of the wire: at the end of this turn, or of the next turn if this turn's end has begun. */
 static void stream_continue_later(struct tls_stream *t)
 {
     tc_loop_at_turn_end(t->loop, &t->kick);
@@ -287,7 +293,7 @@ static ssize_t tls_read(struct tc_bytestream *bs, void *buf, size_t len)
     case SSL_ERROR_ZERO_RETURN:
         t->bs.cut = !t->wire.close_notify;
         return 0;
-    case SSL_ERROR_SYSCALL: /* of OpenSSL 1.1.1: an end without close_notify */
+    case SSL_ERROR_SYSCALL: /* an error of the wire; with OpenSSL 1.1.1 also an end without close_notify */
         if (!t->wire.eof || t->wire.read_error != 0 || t->wire.write_error != 0)
             return stream_fail(t);
         t->bs.cut = true;
@@ -358,7 +364,8 @@ static void tls_close(struct tc_bytestream *bs)
     stream_shut(stream_of(bs));
 }
 
-/* Returns a copy of the name (tc_free) without brackets around it and without a dot at its end. */
+/* Returns a copy of the name (tc_free) without brackets around it and without a dot at its end; "" for a name with a
+ * NUL. */
 static char *name_plain(struct tc_slice name)
 {
     if (name.len >= 2 && name.data[0] == '[' && name.data[name.len - 1] == ']')
@@ -366,7 +373,7 @@ static char *name_plain(struct tc_slice name)
     if (name.len > 1 && name.data[name.len - 1] == '.')
         name.len--;
     if (name.len > 0 && memchr(name.data, 0, name.len))
-        name.len = 0; /* no name has a NUL */
+        name.len = 0;
     return name.len > 0 ? tc_slice_dup(name) : tc_strdup("");
 }
 
@@ -404,7 +411,8 @@ static bool stream_make_ssl_inside(struct tls_stream *t)
     return tc_tls_prepare(t->ssl, &t->check);
 }
 
-/* Returns false when the name cannot be used, OpenSSL refused a setting, or the process is exiting. */
+/* Returns false when the name cannot be used, OpenSSL refused a setting or is out of memory, or the process is
+ * exiting. */
 static bool stream_make_ssl(struct tls_stream *t)
 {
     if (!tc_foreign_enter())

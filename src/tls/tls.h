@@ -30,8 +30,9 @@ enum tc_tls_verify {
 typedef bool (*tc_tls_verify_fn)(void *arg, struct x509_st *leaf, const char *name, struct tc_buf *why);
 
 /* Returns the roots that must vouch for a peer with this certificate (A87: they depend on its trust domain). The roots
- * must live as long as the context. NULL refuses the peer, with a reason in `why`. May be called from any thread that
- * runs a loop, in a foreign section. */
+ * must live as long as the context. NULL refuses the peer, with a reason in `why`. A client with TC_TLS_VERIFY_NONE
+ * calls it, too, and ignores the result. `leaf` is borrowed for the call. May be called from any thread that runs a
+ * loop, in a foreign section: must not take a tc_lock. */
 typedef struct stack_st_X509 *(*tc_tls_roots_fn)(void *arg, struct x509_st *leaf, struct tc_buf *why);
 
 /* Texts are only read during tc_tls_context_new. */
@@ -46,7 +47,9 @@ struct tc_tls_opts {
     void *verify_arg;                /* of both functions; outlives the context, unless verify_arg_free frees it */
     bool one_name;                   /* peer_is accepts the handshake's name alone: a hook has judged the peer for
                                         that name only */
-    void (*verify_arg_free)(void *); /* called when the context is freed, not when it could not be made; may be NULL */
+    /* Called with verify_arg when the context is freed, by the thread that drops the last reference; not called when
+     * the context could not be made. May be NULL. */
+    void (*verify_arg_free)(void *);
 };
 
 /* Immutable and shared; any thread. */
@@ -62,6 +65,7 @@ bool tc_tls_check(torc_error **error);
 struct tc_tls_context *tc_tls_context_ref(struct tc_tls_context *ctx);
 void tc_tls_context_unref(struct tc_tls_context *ctx); /* NULL is allowed */
 
+/* A handshake that runs; valid until fn or tc_tls_handshake_cancel is called. */
 struct tc_tls_handshake;
 
 /* Called once from the loop, never from inside tc_tls_handshake: with a byte stream that the callee owns (alpn "h2",

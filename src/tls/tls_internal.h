@@ -31,8 +31,8 @@ enum { TC_TLS_MAX_MESSAGES = 64 };
 
 /* The wire of a BIO: the byte stream below, and the bytes between the byte stream and OpenSSL. */
 struct tc_tls_wire {
-    struct tc_bytestream *lower;
-    char *in; /* received, not yet decrypted: in[in_at, in_len) */
+    struct tc_bytestream *lower; /* borrowed: the TLS stream owns it; NULL once it is closed */
+    char *in;                    /* received, not yet decrypted: in[in_at, in_len); NULL before the first read */
     size_t in_at, in_len;
     struct tc_buf out;   /* encrypted, not yet written */
     bool blocked;        /* WRITABLE of `lower` will come */
@@ -42,13 +42,14 @@ struct tc_tls_wire {
     size_t budget;       /* bytes that OpenSSL may still take in this step */
     bool paused;         /* the budget is used up: the rest waits for the next step */
     bool close_notify;   /* the peer's last alert was close_notify */
-    unsigned messages;   /* handshake messages received and alerts sent since data last came, or since the handshake
-                            ended; above TC_TLS_MAX_MESSAGES nothing more is read */
+    unsigned messages;   /* handshake messages received and alerts sent since the handshake began, since it ended, or
+                            since data last came; above TC_TLS_MAX_MESSAGES nothing more is read */
 };
 
 void tc_tls_wire_init(struct tc_tls_wire *w, struct tc_bytestream *lower);
 void tc_tls_wire_fini(struct tc_tls_wire *w);
-/* Returns a BIO over the wire, for SSL_set_bio, which takes it over; NULL if OpenSSL is out of memory. */
+/* Returns a BIO over the wire, for SSL_set_bio, which takes the BIO over; NULL if OpenSSL is out of memory. The wire
+ * must outlive the BIO's use. */
 BIO *tc_tls_wire_bio(struct tc_tls_wire *w);
 /* Sets the SSL's message callback, which keeps w->messages and w->close_notify up to date. */
 void tc_tls_wire_count_messages(struct tc_tls_wire *w, SSL *ssl);
@@ -56,7 +57,7 @@ void tc_tls_wire_count_messages(struct tc_tls_wire *w, SSL *ssl);
 void tc_tls_wire_start_step(struct tc_tls_wire *w);
 /* Writes the bytes in `out` as far as the byte stream takes them. An error goes to w->write_error. */
 void tc_tls_wire_flush(struct tc_tls_wire *w);
-/* Returns true when a read would find bytes, an end or an error without an event of the byte stream. */
+/* Returns true when a read may find bytes, an end or an error without an event of the byte stream. */
 static inline bool tc_tls_wire_pending(const struct tc_tls_wire *w)
 {
     return w->in_at < w->in_len || w->paused || w->eof || w->read_error != 0;

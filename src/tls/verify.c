@@ -2,12 +2,16 @@
  *
  * OpenSSL verifies the chain. Three settings change how:
  *
- *   verify_fn   Looks at a leaf that OpenSSL accepts, and may refuse it. It cannot accept what OpenSSL refuses.
+ *   verify_fn   Looks at a leaf that OpenSSL accepts, but for the name constraints, which OpenSSL checks later. It may
+ *               refuse the leaf. It cannot accept what OpenSSL refuses.
  *   roots_fn    The leaf chooses the roots (SPIFFE). A callback then calls OpenSSL's verification with these roots.
  *   names       OpenSSL checks them by RFC 9525's rules: subject alternative names alone, a wildcard only as a whole
  *               label.
  *
- * tc_tls_reason makes one text out of what OpenSSL, verify_fn, roots_fn and the byte stream below report. */
+ * tc_tls_reason makes one text out of what OpenSSL, verify_fn, roots_fn and the byte stream below report.
+ *
+ * The state of a verification (struct tc_tls_peer_check) belongs to the stream, and so to the thread of the stream's
+ * loop. Functions that call OpenSSL run in a foreign section (base/fork.h). */
 #include <arpa/inet.h>
 
 #include "tls/san.h"

@@ -7,7 +7,7 @@
  *
  * Unknown members are ignored, except in "torc.limits": a typing error there would silently leave a default in force.
  *
- * The last part answers which authorities the targets of a process may share (A71): an authority with one server has
+ * The last part answers for which authorities the targets may share one client (A71): an authority with one server has
  * nothing to fall back to, so one client can hold its resources for all targets. */
 #include "xds/bootstrap/bootstrap.h"
 
@@ -19,7 +19,8 @@
 
 #define MAX_FILE_BYTES (size_t)(16u << 20)
 
-/* Returns member `key` as a shared string; `otherwise`, which may be NULL, if `key` is absent or not a string. */
+/* Returns member `key` as a new string; `otherwise`, which may be NULL, if the member is absent, null or not a string.
+ * Adds an error if the member is neither a string nor null. */
 static struct tc_rstr *json_get_rstr(const json_t *obj, const char *key, const char *otherwise,
                                      struct tc_validation_errors *f)
 {
@@ -129,7 +130,8 @@ struct tc_xds_bootstrap *tc_xds_bootstrap_parse(struct tc_slice text, tc_xds_cre
     return b;
 }
 
-/* Reads a whole file. Returns false with a reason if it cannot be read or is blank. */
+/* Reads a whole file into `out`, which the caller ends in any case. Returns false if the file cannot be read or is
+ * blank, with the reason in *why, which is static or in `scratch`. */
 static bool file_read_nonempty(const char *path, struct tc_buf *out, const char **why, char scratch[128])
 {
     if (tc_file_read(path, MAX_FILE_BYTES, out, why, scratch) != 0)

@@ -10,9 +10,9 @@
 #include "base/validation_errors.h"
 #include "xds/bootstrap/limits.h"
 
-/* Selects the authorities whose resources one client holds for all targets of a process. A71 gives each target its own
- * client, so that each decides on its own fallback; an authority with one server has nothing to fall back to. If two
- * authorities name the same server, either both are shared or neither is. */
+/* Selects the authorities whose resources one client holds for all targets that may share one (xds/domain/client_pool.h
+ * says which). A71 gives each target its own client, so that each decides on its own fallback; an authority with one
+ * server has nothing to fall back to. If two authorities name the same server, either both are shared or neither is. */
 enum tc_xds_share {
     TC_XDS_SHARE_WITHOUT_FALLBACK, /* the default: authorities with one server that stands in no list with fallbacks */
     TC_XDS_SHARE_ALWAYS,           /* "torc.share_client": true */
@@ -50,8 +50,8 @@ struct tc_xds_bootstrap {
     size_t n_servers; /* >= 1 */
     struct tc_xds_authority *authorities;
     size_t n_authorities;
-    struct tc_rstr *node_id;
-    struct tc_rstr *node; /* the Node message, serialised, with user agent and client features filled in */
+    struct tc_rstr *node_id; /* never NULL; may be empty */
+    struct tc_rstr *node;    /* the Node message, serialised, with user agent and client features filled in */
     /* The node's metadata has a GENERATOR, by which istiod chooses the form of its resources: the servers are istiod,
      * directly or behind its agent. */
     bool for_istiod;
@@ -62,11 +62,12 @@ struct tc_xds_bootstrap {
     enum tc_xds_share share;
 };
 
-/* Returns whether a type of channel credentials is supported. `config` may be NULL. */
+/* Returns whether a type of channel credentials is supported. `config` may be NULL. Called from inside the functions
+ * below that parse; type and config are borrowed for the call. */
 typedef bool (*tc_xds_creds_supported_fn)(void *arg, const char *type, const json_t *config);
 
 /* Parses a bootstrap text. Returns an object with one reference. If the text is invalid, returns NULL with *error
- * (INVALID_ARGUMENT), whose text, cut at 8 KiB, lists the errors by field path. */
+ * (INVALID_ARGUMENT), whose text, cut at 8 KiB, lists the errors by field path. *error must be OK before. */
 struct tc_xds_bootstrap *tc_xds_bootstrap_parse(struct tc_slice text, tc_xds_creds_supported_fn supported, void *arg,
                                                 struct tc_status *error);
 /* Parses a bootstrap text, and adds every error to *f. Returns an object with one reference; NULL if *f then has an
@@ -75,7 +76,8 @@ struct tc_xds_bootstrap *tc_xds_bootstrap_check(struct tc_slice text, tc_xds_cre
                                                 struct tc_validation_errors *f);
 /* Reads the bootstrap from GRPC_XDS_BOOTSTRAP (a path) or, if that is not set or empty, from GRPC_XDS_BOOTSTRAP_CONFIG
  * (JSON). Returns an object with one reference. On failure returns NULL with *error, which names the origin and the
- * reason: UNAVAILABLE if there is no text or the file cannot be read, INVALID_ARGUMENT if the text is invalid. */
+ * reason: UNAVAILABLE if there is no text or the file cannot be read, INVALID_ARGUMENT if the text is invalid. *error
+ * must be OK before. */
 struct tc_xds_bootstrap *tc_xds_bootstrap_from_environment(tc_xds_creds_supported_fn supported, void *arg,
                                                            struct tc_status *error);
 /* NULL is allowed in both. */

@@ -12,7 +12,7 @@ static int append_json_text(const char *data, size_t len, void *arg)
     return 0;
 }
 
-/* Returns the key: uri, credentials with sorted members, features. */
+/* Returns the key, a new string: uri, credentials with sorted members, features. */
 static struct tc_rstr *server_key(const struct tc_xds_server *s)
 {
     struct tc_buf b = {0};
@@ -27,7 +27,8 @@ static struct tc_rstr *server_key(const struct tc_xds_server *s)
     return tc_rstr_of_buf(&b);
 }
 
-/* Stores the first supported type (A27). Adds an error that names all types of the list if none is supported. */
+/* Stores the first supported type (A27). If none is supported and the list has no other error, adds an error that names
+ * all types of the list, or says that the list is empty. */
 static void parse_creds(const json_t *list, const struct tc_xds_creds_check *creds, struct tc_xds_server *s,
                         struct tc_validation_errors *f)
 {
@@ -65,7 +66,7 @@ static void parse_creds(const json_t *list, const struct tc_xds_creds_check *cre
     tc_buf_fini(&unsupported);
 }
 
-/* A97: keeps the supported entries (type jwt_token_file), and checks their config. Skips other entries. */
+/* A97: keeps the supported entries (type jwt_token_file), and checks their config. Skips entries of other types. */
 static void parse_call_creds(const json_t *list, struct tc_xds_server *s, struct tc_validation_errors *f)
 {
     size_t i;

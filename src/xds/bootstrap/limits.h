@@ -12,7 +12,8 @@ struct tc_xds_limits {
     uint64_t decode_bytes;           /* memory for decoding a resource, and for unpacking a response; default 48 MiB */
     uint64_t resources_per_response; /* default 65536 */
     uint64_t held_bytes;             /* of all resources that one client has in use, as received; default 256 MiB */
-    /* The defaults of the limits below are in xds/resource/registry.c. In one resource: */
+    /* The defaults of the limits below are in xds/resource/registry.c. In one resource; above their defaults, `routes`
+     * and `aggregate_clusters` also raise limits of xds/resolver: */
     uint64_t eds_priorities, eds_localities, eds_endpoints, eds_drop_categories;
     uint64_t virtual_hosts, routes, http_filters, aggregate_clusters;
     uint64_t regex_bytes;         /* of one pattern */
@@ -26,8 +27,8 @@ struct tc_xds_limits {
 /* The default of held_bytes. */
 #define TC_XDS_HELD_BYTES ((uint64_t)256 << 20)
 
-/* Reads the member "torc.limits" of `bootstrap`, which may be absent. Does not change limits that the member does not
- * name. Adds every error with its path to *f. */
+/* Reads the member "torc.limits" of the object `bootstrap`; the member may be absent. Does not change limits that the
+ * member does not name. Adds every error with its path to *f. */
 void tc_xds_limits_parse(const json_t *bootstrap, struct tc_xds_limits *out, struct tc_validation_errors *f);
 
 #endif

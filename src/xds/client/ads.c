@@ -9,10 +9,11 @@
  *      | `restart` at once, or `retry` after the delays below         |
  *      +--------------------------------------------------------------+
  *
- * The end of a stream that had answered is not a failure (A57): the next stream follows at once, but not twice within
- * the backoff's first step, and later if the server may have given the stream to another client (`taken`, SOON_MS). If
- * the stream broke on a response that is too large, the end is a failure. From then on the backoff is reset only when a
- * stream that had answered has ended in another way (`hold_backoff`), or by tc_xds_ads_reset_backoff.
+ * The end of a stream that had answered, or had replaced one that had (`answered_before`), is not a failure (A57): the
+ * next stream follows at once, but not twice within the backoff's first step, and later if the server may have given
+ * the stream to another client (`taken`, SOON_MS). If the stream broke on a response that is too large, the end is a
+ * failure. From then on the backoff is reset only when a stream that had answered, or had replaced one that had, has
+ * ended in another way (`hold_backoff`), or by tc_xds_ads_reset_backoff.
  *
  * Requests: types whose request is due wait in a queue (`turn`). One message is on its way at a time (`sending`), and
  * the requests of a type in one loop turn become one. The first request of a stream may wait long for a connection, and
@@ -22,8 +23,8 @@
  * then: on the old stream the server would not send them again.
  *
  * Responses: the next one is read when the last reference to `token` is dropped, or later if the response was rejected
- * at great cost (`pause`). While another thread decodes (`pending`), the end of the stream waits, because responses
- * before the end count. */
+ * or ignored at great cost (`pause`). While another thread decodes (`pending`), the end of the stream waits, because
+ * responses before the end count. */
 #include "xds/client/ads.h"
 
 #include "proto/wire.h"
@@ -90,7 +91,7 @@ static size_t next_type_to_send(const struct tc_xds_ads *a)
 static void ads_send_bytes(struct tc_xds_channel *ch, size_t type, struct tc_buf *b)
 {
     struct tc_xds_ads *a = &ch->ads;
-    if (!a->sent_node) /* A27: on the first request of a stream. Field order is free, so it is appended as bytes. */
+    if (!a->sent_node) /* A27: the Node is in the first request of a stream. Its bytes may stand behind other fields. */
         tc_wire_append(b, a->ops->node_field, tc_rstr_slice(ch->client->base.bootstrap->node));
     a->sent_node = true;
     a->sending = true;
@@ -119,6 +120,8 @@ static void on_send_task(struct tc_task *task)
 
 /* --- the stream --- */
 
+/* Clears the state of the stream, and abandons the response that another thread decodes. Does not cancel the stream,
+ * which has ended or is cancelled by the caller. */
 static void ads_forget_stream(struct tc_xds_channel *ch)
 {
     struct tc_xds_ads *a = &ch->ads;
@@ -154,7 +157,7 @@ static void ads_forget_stream(struct tc_xds_channel *ch)
 void tc_xds_ads_proved(struct tc_xds_channel *ch)
 {
     struct tc_xds_ads *a = &ch->ads;
-    if (!tc_xds_channel_has_fallback(ch)) /* else other authorities' responses would keep `quiet` from ending it */
+    if (!tc_xds_channel_has_fallback(ch)) /* a response for one authority must not keep another in its fallback */
         tc_timer_stop(&a->quiet);
     if (!a->seen_response)
         TC_XDS_LOG(INFO, "xds %s: stream answers", tc_rstr_cstr(ch->server->uri));
@@ -170,7 +173,7 @@ void tc_xds_ads_pause(struct tc_xds_channel *ch, uint64_t took_ns)
         ch->ads.read_at_ms = tc_loop_clock_ns(ch->client->base.loop) / TC_NS_PER_MS + ms;
 }
 
-/* Reads the next response, now or when the pause is over. */
+/* Reads the next response, now or when the pause is over. Called with a stream. */
 static void ads_read_next(struct tc_xds_ads *a, struct tc_loop *loop)
 {
     uint64_t now_ms = tc_loop_now_ms(loop);
@@ -249,7 +252,7 @@ static void on_stream_sent(void *arg, bool taken)
     ads_send_next(ch);
 }
 
-/* Returns the delay after a stream that the server may have given to another client (SOON_MS), else 0. */
+/* Returns the delay in ms after a stream that the server may have given to another client (SOON_MS), else 0. */
 static uint64_t taken_delay_ms(struct tc_xds_channel *ch, const struct tc_status *status)
 {
     struct tc_xds_ads *a = &ch->ads;
@@ -269,8 +272,8 @@ static uint64_t taken_delay_ms(struct tc_xds_channel *ch, const struct tc_status
     return wait_ms;
 }
 
-/* Returns the delay before the stream that follows one that had answered (A57: not a failure). At most one such stream
- * opens within the backoff's first step, so that a server that answers and closes is not asked without end. */
+/* Returns the delay in ms before the stream that follows one that had answered (A57: not a failure). At most one such
+ * stream opens within the backoff's first step, so that a server that answers and closes is not asked without end. */
 static uint64_t restart_delay_ms(struct tc_xds_channel *ch, const struct tc_status *status)
 {
     struct tc_xds_ads *a = &ch->ads;
@@ -302,6 +305,7 @@ static void on_stream_status(void *arg, const struct tc_status *status)
     a->pending->on_stream_end(a->pending, status);
 }
 
+/* Returns the status of a server whose stream has ended with `status` and counts as failed; the caller owns it. */
 static struct tc_status stream_failure(const struct tc_xds_channel *ch, const struct tc_status *status)
 {
     const char *uri = tc_rstr_cstr(ch->server->uri);

@@ -7,7 +7,7 @@
 /* The two forms: state of the world, and incremental. */
 extern const struct tc_xds_ads_ops tc_xds_ads_sotw, tc_xds_ads_delta;
 
-/* Initialises ch->ads, which must be zeroed, without a stream. */
+/* Initialises ch->ads, which must be zeroed, without a stream. `ops` is one of the two above. */
 void tc_xds_ads_init(struct tc_xds_channel *ch, const struct tc_xds_ads_ops *ops);
 /* Cancels the stream and frees what ch->ads holds. */
 void tc_xds_ads_fini(struct tc_xds_channel *ch);
@@ -19,11 +19,11 @@ void tc_xds_ads_reset_backoff(struct tc_xds_channel *ch);
 /* Called when the server has answered: by a response, or by silence that counts as an answer (`quiet`). Resets the
  * backoff, unless hold_backoff is set. */
 void tc_xds_ads_proved(struct tc_xds_channel *ch);
-/* Called for a response that was rejected, or ignored because it cannot be unpacked. Delays the next read if the
- * response took much CPU time (took_ns). */
+/* Called for a response that was ignored, or of which something was rejected. Delays the next read if the response took
+ * much CPU time (took_ns). */
 void tc_xds_ads_pause(struct tc_xds_channel *ch, uint64_t took_ns);
-/* Called when the stream has ended. The next one opens by a task or a timer. Calls on_unreachable if the end counts as
- * a failure of the server. */
+/* Called when the stream has ended with this status, borrowed, and no response waits to be applied. The next stream
+ * opens by a task or a timer. Calls on_unreachable if the end counts as a failure of the server. */
 void tc_xds_ads_ended(struct tc_xds_channel *ch, const struct tc_status *status);
 
 #endif

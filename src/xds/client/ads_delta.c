@@ -2,9 +2,9 @@
  * nonce of a response answers it.
  *
  * The next response is read only when the answer to the last was handed to the transport (the type's `token`, then
- * `sent_token`), so that at most one answer is outstanding. Nothing is ever subscribed to by wildcard. The first
- * requests of a stream give the versions of the values in use that this server sent and the client ACKed
- * (entry_has_version).
+ * `sent_token`), so that at most one answer is outstanding. The first request of a type always has names, since without
+ * names it would be a wildcard. The first requests of a stream give the versions of the values in use that this server
+ * sent and the client ACKed (entry_has_version).
  *
  * Two kinds of servers need help. A server that has nothing newer than these versions stays silent, and must count as
  * reachable in the end (`quiet`). And istiod remembers the names of the last request that had any: asked for one more
@@ -19,8 +19,8 @@
 
 #include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
 
-/* A server that has sent nothing for this long after the last request counts as having nothing newer than the versions
- * that the client gave it. */
+/* How long a server that was given versions may stay silent after a request; then it counts as having nothing newer.
+ * delta_on_sent says when the time is longer, and when silence does not matter. */
 enum { QUIET_MS = 1000 };
 
 typedef Envoy__Service__Discovery__V3__DeltaDiscoveryRequest delta_request;
@@ -28,12 +28,13 @@ typedef Envoy__Service__Discovery__V3__DeltaDiscoveryRequest__InitialResourceVer
 
 /* --- the changes that a request carries --- */
 
+/* The names and versions are borrowed from entries and dropped names. */
 struct delta_changes {
     TC_VEC(struct tc_xds_entry *) added;
     TC_VEC(char *) subscribe;
     TC_VEC(char *) unsubscribe;
     TC_VEC(version_entry) versions;
-    TC_VEC(version_entry *) version_list;
+    TC_VEC(version_entry *) version_list; /* points into `versions`, as protobuf-c wants it */
 };
 
 static void changes_fini(struct delta_changes *c)
@@ -88,6 +89,7 @@ static bool name_is_held(const struct tc_xds_channel *ch, size_t type, const str
     return false;
 }
 
+/* Fills `unsubscribe` with the dropped names that no authority of this channel wants again. */
 static void collect_dropped(const struct tc_xds_channel *ch, size_t type, struct delta_changes *c)
 {
     const struct tc_xds_ads_type *t = &ch->ads.types.data[type];
@@ -106,6 +108,7 @@ static bool entry_has_version(const struct tc_xds_entry *e, const struct tc_xds_
     return e->resource && e->state == TC_XDS_ACKED && e->source == ch->server && e->version && e->version->len;
 }
 
+/* Fills `subscribe` from `added`, and `versions` if this is the first request of the type on the stream. */
 static void collect_versions(struct tc_xds_channel *ch, size_t type, struct delta_changes *c)
 {
     bool first = !ch->ads.types.data[type].requested;
@@ -128,7 +131,8 @@ static void collect_versions(struct tc_xds_channel *ch, size_t type, struct delt
 
 /* --- the request --- */
 
-/* Clears the answer that was due to a response. Returns the response's token; the reference becomes the caller's. */
+/* Clears the answer that was due to a response. Returns the response's token, whose reference becomes the caller's;
+ * NULL if no answer was due. */
 static struct tc_xds_token *type_take_answer(struct tc_xds_ads_type *t)
 {
     struct tc_xds_token *token = t->token;

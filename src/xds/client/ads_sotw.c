@@ -12,10 +12,10 @@
 #include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
 
 struct sotw_names {
-    TC_VEC(char *) v;
-    bool incomplete; /* some names are left out, see `held_back` */
+    TC_VEC(char *) v; /* borrowed from the entries */
+    bool incomplete;  /* some names are left out, see `held_back` */
     const struct tc_xds_server *server;
-    bool lost; /* entry_is_lost is true for one of the names */
+    bool lost; /* entry_is_lost is true for at least one of the names in `v` */
 };
 
 /* Returns whether the client may have lost the value that this server sent with the last ACKed version: another server
@@ -86,8 +86,8 @@ static bool sotw_make_request(struct tc_xds_channel *ch, size_t type, struct tc_
     if (names.v.len)
         qsort(names.v.data, names.v.len, sizeof(*names.v.data), compare_names);
     /* A first request without names would ask for everything. A later one unsubscribes from the last names. When a
-     * response has crossed that request, the server has ignored it, since its nonce was that of an older response. Then
-     * the same request goes again, with the new nonce. */
+     * response has crossed such an unsubscribing request, the server has ignored the request, which has the nonce of an
+     * older response. Then the same request goes again, with the new nonce. */
     const struct tc_xds_ads_type *t = &ch->ads.types.data[type];
     bool due = names.v.len || t->requested || (t->asked && t->nonce);
     if (due)

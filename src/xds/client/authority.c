@@ -10,7 +10,10 @@
  * use, may say that the resource is invalid or absent (tc_xds_channel_speaks_for). A95's fallback_on_reachability_only
  * leaves out the condition that something is missing.
  *
- * Every change in the state of a server ends in authority_reconcile, which notifies watchers of news. */
+ * Every change in the state of a server ends in authority_reconcile, which notifies watchers of news.
+ *
+ * The client owns the authorities, and frees one that has no entry left. An authority holds a use of each of its
+ * channels (tc_xds_channel_use). Loop thread only. */
 #include "xds/client/authority.h"
 
 #include "xds/client/ads.h"
@@ -19,6 +22,7 @@
 #include "xds/client/subscriptions.h"
 #include "xds/client/xds_channel.h"
 
+/* Notifies the watchers of all entries of what has changed. token: of the response that brought the change, or NULL. */
 static void authority_reconcile(struct tc_xds_authority_state *s, struct tc_xds_token *token)
 {
     for (size_t type = 0; type < s->entries.len; type++) {
@@ -68,7 +72,8 @@ void tc_xds_authority_request(struct tc_xds_authority_state *s, size_t type)
 }
 
 /* Gets a channel to the next server. A server that is in the list twice has one channel, at two places. If another
- * authority uses the channel, names of this authority may be among its dropped names, from an earlier fallback. */
+ * authority uses the channel, names of this authority may be among the channel's dropped names, from an earlier
+ * fallback. */
 static void authority_add_channel(struct tc_xds_authority_state *s)
 {
     uint32_t bit = UINT32_C(1) << s->channels.len;

@@ -4,7 +4,8 @@
 
 #include "xds/client/local_internal.h"
 
-/* Returns the state of an authority (NULL: the top level). Makes it, with its first channel, if it does not exist. */
+/* Returns the state of an authority (NULL: the top level), borrowed from the client. Makes the state, with its first
+ * channel, if it does not exist. */
 struct tc_xds_authority_state *tc_xds_authority_get(struct tc_xds_local_client *c,
                                                     const struct tc_xds_authority *authority);
 /* Frees the state, whose entries must be gone, and gives back its channels. */

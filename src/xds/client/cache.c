@@ -17,13 +17,16 @@
  * The does-not-exist timer runs only while the state is REQUESTED, from on_sent of a request with the subscription to
  * the end of the stream (A57). It counts for the last server of the list that was asked: absence at an earlier server
  * would prove nothing (A71). The time depends on that server's features, and starts again when another server becomes
- * the last one. */
+ * the last one.
+ *
+ * An entry belongs to its authority's table. local_client.c makes entries, and frees those without watches. */
 #include "xds/client/cache.h"
 
 #include "xds/client/server_order.h"
 #include "xds/client/subscriptions.h"
 #include "xds/client/watcher.h"
 
+/* How long a timer that has fired waits before it looks again for a response that may have come (on_resource_timer). */
 enum { STALLED_RETRY_MS = 1000 };
 
 static const struct tc_xds_resource_type *entry_type(const struct tc_xds_entry *e)
@@ -31,7 +34,7 @@ static const struct tc_xds_resource_type *entry_type(const struct tc_xds_entry *
     return e->authority->client->types.data[e->type];
 }
 
-/* Returns the authority's table of a type, made if it does not exist. */
+/* Returns the authority's table of a type, made if it does not exist; valid until the next table is made. */
 static struct tc_xds_entry **authority_entries(struct tc_xds_authority_state *s, size_t type)
 {
     while (s->entries.len <= type)
@@ -113,7 +116,8 @@ static void entry_log_state(const struct tc_xds_entry *e, bool changed)
 
 /* --- the does-not-exist timer --- */
 
-/* A88: a server may get twice the time, by default 30 s instead of 15 s. For an entry that is timed (`timed_on`). */
+/* Returns the time of an entry whose timer counts for a server (`timed_on`). A88: a server with the feature
+ * resource_timer_is_transient_error gets twice the time, by default 30 s instead of 15 s. */
 static uint64_t resource_timeout_ms(const struct tc_xds_entry *e)
 {
     const struct tc_xds_server *server = e->authority->channels.data[e->timed_on - 1]->server;
@@ -127,7 +131,7 @@ static void on_resource_timer(struct tc_timer *timer)
     struct tc_xds_local_client *c = e->authority->client;
     const struct tc_xds_channel *ch = e->authority->channels.data[e->timed_on - 1];
     /* A response may have come in time and not be read, while an earlier one is worked on, or during a pause. The timer
-     * waits for it, but at most as long again as it took to fire. */
+     * waits for such a response, but only about as long again as the timer took to fire. */
     uint64_t now_ms = tc_loop_now_ms(c->base.loop);
     if (!e->late_until_ms)
         e->late_until_ms = now_ms + resource_timeout_ms(e);
@@ -237,8 +241,8 @@ static uint32_t entry_superseded_on(const struct tc_xds_entry *e)
 
 /* Outdates first requests that may give a version of a value which another server has superseded by now
  * (tc_xds_ads_outdate). before: what entry_superseded_on returned before the change; lost: the server whose good value
- * it superseded, or NULL. The streams that follow do not give the version, so a server that sends one value after
- * another, or refuses without end, costs one stream for each name. */
+ * the change superseded, or NULL. The streams that follow do not give the version, so a server that sends one value
+ * after another, or refuses without end, costs one stream for each name. */
 static void entry_outdate_requests(const struct tc_xds_entry *e, uint32_t before, const struct tc_xds_server *lost)
 {
     uint32_t newly = entry_superseded_on(e) & ~before;

@@ -12,24 +12,27 @@ size_t tc_xds_type_index(const struct tc_xds_local_client *c, struct tc_slice ty
 /* Returns the index of a type. Adds the type if the client never watched it. */
 size_t tc_xds_type_add(struct tc_xds_local_client *c, const struct tc_xds_resource_type *type);
 
-/* Returns the entry of a canonical name, or NULL. */
+/* Returns the entry of a canonical name, borrowed, or NULL. */
 struct tc_xds_entry *tc_xds_entry_find(const struct tc_xds_authority_state *s, size_t type, struct tc_slice name);
-/* Returns the entry that a name in a response of this channel means, or NULL. */
+/* Returns the entry that a name in a response of this channel means, borrowed; NULL: there is none, or its authority
+ * does not use the channel. */
 struct tc_xds_entry *tc_xds_channel_entry(struct tc_xds_channel *ch, size_t type, const struct tc_xds_name *name);
-/* Adds an entry, REQUESTED, to the authority's table. `name` is canonical; the entry takes a reference. The caller
- * queues the request (tc_xds_authority_request). */
+/* Adds an entry, REQUESTED, to the authority's table, which owns it. `name` is canonical; the entry takes a reference.
+ * The caller queues the request (tc_xds_authority_request). */
 struct tc_xds_entry *tc_xds_entry_new(struct tc_xds_authority_state *s, size_t type, struct tc_rstr *name);
 /* Removes the entry, which must not have watches, from the table and frees it. The caller queues the request that
  * leaves the name out. */
 void tc_xds_entry_free(struct tc_xds_entry *e);
-/* Returns false if accepting a value of `bytes` would exceed held_bytes. A value that is not larger than the present
- * one always fits. Stores the cap in *most. */
+/* Returns false if accepting a value of this many bytes would exceed held_bytes. A value that is not larger than the
+ * present one always fits. Stores the cap in *most. */
 bool tc_xds_entry_fits(const struct tc_xds_entry *e, size_t bytes, uint64_t *most);
-/* A valid resource came from the server. Takes over the reference of `resource`. `bytes` is the resource's message. */
+/* A valid resource came from the server. Takes over the reference of `resource`. `bytes` is the resource's message;
+ * bytes and version are copied. token: of the response, borrowed. */
 void tc_xds_entry_accept(struct tc_xds_entry *e, const struct tc_xds_server *source, struct tc_xds_resource *resource,
                          struct tc_slice bytes, struct tc_slice version, struct tc_xds_token *token);
 /* The server `by` sent an invalid resource or an error, or has deleted the resource; `by` NULL: nothing came in time.
- * Takes over the status. `drop`: the entry drops the value in use (A88). */
+ * Takes over the status, and copies the version. `drop`: the entry drops the value in use (A88). token: of the
+ * response, borrowed; NULL: none came. */
 void tc_xds_entry_fail(struct tc_xds_entry *e, enum tc_xds_state state, struct tc_status error, struct tc_slice version,
                        bool drop, const struct tc_xds_server *by, struct tc_xds_token *token);
 /* Stores in the client whether the log wants the states of entries. Later calls of tc_xds_entry_accept and

@@ -60,19 +60,19 @@ struct tc_xds_pending_response {
 
 struct tc_xds_ads {
     const struct tc_xds_ads_ops *ops;
-    struct tc_xds_stream *stream;            /* NULL: there is none */
+    struct tc_xds_stream *stream;            /* used until on_status or cancel; NULL: there is none */
     struct tc_xds_token *token;              /* of the last response, borrowed; NULL: nobody holds the token */
     struct tc_xds_pending_response *pending; /* the response while another thread decodes it */
     struct tc_mailbox *box;                  /* where decoded responses arrive; NULL until the first one */
-    TC_VEC(struct tc_xds_ads_type) types;
-    uint64_t last_turn;  /* the last number given to tc_xds_ads_type.turn */
-    size_t sending_type; /* the type of the request on its way */
+    TC_VEC(struct tc_xds_ads_type) types;    /* by the client's index of the type */
+    uint64_t last_turn;                      /* the last number given to tc_xds_ads_type.turn */
+    size_t sending_type;                     /* the type of the request on its way */
     /* A request is on its way to the transport; a request of the stream had the Node; the server has answered on the
      * stream (tc_xds_ads_proved). */
     bool sending, sent_node, seen_response;
     bool sent;               /* on_sent has come for a request of the stream */
-    bool refused;            /* the last response was ignored, or a resource of it was rejected */
-    uint64_t read_at_ms;     /* the next read waits until then */
+    bool refused;            /* the last response has a type that was not asked for, or something of it was rejected */
+    uint64_t read_at_ms;     /* the next read waits until then, in the loop's time */
     struct tc_timer pause;   /* until read_at_ms */
     bool hold_backoff;       /* a stream answered and broke on a response too large: a first response proves nothing */
     uint64_t restarted_ms;   /* the start of the last stream that followed one which had answered; 0: none */
@@ -111,12 +111,12 @@ struct tc_xds_channel_events {
 
 struct tc_xds_channel {
     struct tc_link link;
-    struct tc_xds_local_client *client;
+    struct tc_xds_local_client *client; /* borrowed; owns the channel */
     const struct tc_xds_server *server; /* the bootstrap's */
-    struct tc_xds_transport *transport;
-    size_t users;            /* places in the authorities' `channels`; a list may name a server twice */
-    struct tc_status status; /* why the server cannot be reached; OK: nothing bad is known */
-    bool stream_failed;      /* the status is of the end of a stream; false: of the connection */
+    struct tc_xds_transport *transport; /* the channel's own */
+    size_t users;                       /* places in the authorities' `channels`; a list may name a server twice */
+    struct tc_status status;            /* why the server cannot be reached; OK: nothing bad is known */
+    bool stream_failed;                 /* the status is of the end of a stream; false: of the connection */
     struct tc_xds_ads ads;
     struct tc_xds_lrs *lrs; /* NULL: no load reports were asked for */
 };

@@ -39,8 +39,8 @@ struct tc_xds_watcher {
 struct tc_xds_client_opts {
     /* The data-plane target whose client this is, for the log; empty: several targets share it. */
     struct tc_slice target;
-    uint64_t resource_timeout_ms; /* does-not-exist timer, 15000 */
-    struct tc_backoff_opts backoff;
+    uint64_t resource_timeout_ms;   /* does-not-exist timer, 15000 */
+    struct tc_backoff_opts backoff; /* between ADS streams, and between LRS streams */
     /* For decode contexts. With decode_thread_bytes, another thread may read them even after the client's end. */
     const void *registries;
     size_t max_resources_per_response; /* 65536 */

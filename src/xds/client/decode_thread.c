@@ -10,7 +10,9 @@
  *
  * A response is decoded on the loop at once if decode_thread_bytes is 0, if its type needs the loop's thread
  * (any_thread is false), or if it has fewer than decode_thread_bytes to decode and no resource that is slow to
- * decode. */
+ * decode.
+ *
+ * Once the job was handed over, on_decoded frees it, or on_decode_dropped if the mailbox was closed before. */
 #include "xds/client/decode_thread.h"
 
 #include "base/clock.h"
@@ -33,7 +35,7 @@ struct tc_xds_decode_job {
     const struct tc_xds_resource_type *type;
     struct tc_xds_bootstrap *bootstrap;
     struct tc_xds_decode_context ctx;
-    size_t regex_bytes;
+    size_t regex_bytes; /* of ctx; the loop counts on from here */
     TC_VEC(struct tc_xds_decode_result) items;
     size_t next, bytes; /* index into items where the next search starts; bytes of all items */
     uint64_t took_ns;   /* CPU time of decoding */
@@ -42,7 +44,7 @@ struct tc_xds_decode_job {
     struct tc_status status;
 };
 
-/* Any thread. */
+/* Frees the job, but does not drop its reference to the token. Any thread. */
 static void decode_job_free(struct tc_xds_decode_job *job)
 {
     for (size_t i = 0; i < job->items.len; i++) {
@@ -60,7 +62,7 @@ static void decode_job_free(struct tc_xds_decode_job *job)
 }
 
 /* Adds a resource to the job. Skips resources of another type, those in use already, and those whose bytes are not in
- * the message. */
+ * the message: the loop handles these when it applies the response. */
 static void decode_job_collect(struct tc_xds_response_context *ctx, const struct tc_xds_response_resource *r)
 {
     struct tc_xds_decode_job *job = ctx->collect_for;

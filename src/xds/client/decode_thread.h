@@ -10,8 +10,8 @@ struct tc_xds_decode_result {
     size_t index;                     /* in the response */
     struct tc_slice bytes;            /* the resource message; points into the response's message */
     struct tc_xds_resource *resource; /* NULL: the resource is invalid, or its reference was taken over */
-    struct tc_rstr *own_name;
-    struct tc_rstr *errors; /* their text; NULL: no errors */
+    struct tc_rstr *own_name;         /* the name in the resource; NULL: it has none, or its reference was taken over */
+    struct tc_rstr *errors;           /* their text; NULL: no errors */
 };
 
 /* Returns true if the background thread will decode the response, unpacked into `arena` as `m`, and the loop will apply
