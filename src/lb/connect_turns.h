@@ -3,7 +3,8 @@
  * A policy with thousands of new endpoints would hold up every call on the loop. So the policies of a channel that
  * connect all of their endpoints (lb/policies/petiole.h) together begin at most TC_CONNECT_TURN_PARTS endpoints from
  * the end of one turn of the loop to the end of the next; the other endpoints wait in line. A part is one endpoint that
- * begins to connect. A "turn" below (struct tc_connect_turn) is a policy's place in that line. Loop thread only. */
+ * begins to connect. A "turn" below (struct tc_connect_turn) is a policy's place in that line. Loop thread only, except
+ * tc_connect_turns_init. */
 #ifndef TC_LB_CONNECT_TURNS_H
 #define TC_LB_CONNECT_TURNS_H
 
@@ -27,6 +28,7 @@ struct tc_connect_turn {
     bool (*run)(struct tc_connect_turn *t, uint32_t *left);
 };
 
+/* Begins with an empty line and all parts left. `loop` is borrowed. Any thread, before the loop's thread uses `q`. */
 void tc_connect_turns_init(struct tc_connect_turns *q, struct tc_loop *loop);
 
 void tc_connect_turn_init(struct tc_connect_turn *t, bool (*run)(struct tc_connect_turn *t, uint32_t *left));

@@ -1,5 +1,7 @@
 /* Typed RPCs with messages of protobuf-c (torc/protobuf_c.h): what generated code calls.
  *
+ * The calling thread packs a request; the packed bytes end with the function.
+ *
  * A result keeps one unpacked response and its arena, and frees both. The response of a unary RPC is unpacked by the
  * thread that waits, or before the callback; the response of a client streaming RPC by the first
  * torc_protobuf_c_response. A stream keeps one arena for all of its messages: each message lives until the next.
@@ -7,7 +9,10 @@
  * Functions that a thread calls hold the stream, which another thread may free meanwhile.
  *
  * Malformed bytes fail the RPC with INTERNAL, as a response that gRPC itself cannot read does. The error is stored in
- * the result, and a stream is cancelled (tc_stream_spoil). */
+ * the result, and a stream is cancelled (tc_stream_spoil).
+ *
+ * Any thread, but one thread at a time unpacks the messages of a stream. api/typed.h says what a result and a stream
+ * keep. */
 #include <torc/protobuf_c.h>
 
 #include "api/arena.h"
@@ -19,7 +24,8 @@
 
 /* --- requests --- */
 
-/* Packs a request, which the caller frees with tc_packed_fini. Returns false with an error if that failed. */
+/* Packs a request into *p; the caller then calls tc_packed_fini. Returns false, with nothing to free, if an error is
+ * pending; or with an error if `m` or `message` is NULL or the message cannot be packed. */
 static bool request_pack(struct tc_packed *p, const struct torc_protobuf_c_method *m, const ProtobufCMessage *message,
                          torc_error **error)
 {
@@ -37,10 +43,11 @@ static bool request_pack(struct tc_packed *p, const struct torc_protobuf_c_metho
 
 /* --- results --- */
 
+/* A struct that a result or a stream keeps. */
 struct decoded {
-    struct tc_typed base; /* type: of the message */
+    struct tc_typed base; /* type: of a result, the response's descriptor; of a stream, NULL */
     struct tc_arena arena;
-    const ProtobufCMessage *message; /* of a result */
+    const ProtobufCMessage *message; /* of a result, in `arena`; NULL: the bytes are malformed, or this is a stream's */
 };
 
 static void decoded_free(struct tc_typed *base)
@@ -51,6 +58,7 @@ static void decoded_free(struct tc_typed *base)
     tc_free(d);
 }
 
+/* Returns a struct without a message, which the caller gives to a result or a stream. */
 static struct decoded *decoded_new(const void *type)
 {
     struct decoded *d = TC_NEW(struct decoded);
@@ -60,7 +68,7 @@ static struct decoded *decoded_new(const void *type)
     return d;
 }
 
-/* Returns the INTERNAL error of an RPC whose message is malformed. Frees `reason`. */
+/* Returns a new error: INTERNAL, for an RPC whose message is malformed. Frees `reason`. */
 static torc_error *malformed(const struct torc_protobuf_c_method *m, torc_error *reason)
 {
     struct tc_status status = tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_CODEC, "%s: malformed message: %s",
@@ -76,6 +84,8 @@ static struct tc_slice bytes_of(const torc_message *message)
     return tc_slice_of(torc_message_data(message), torc_message_size(message));
 }
 
+/* Unpacks the response, which must not be NULL, and stores it in the result. Returns what the result keeps, borrowed:
+ * another thread may have been first. */
 static struct tc_typed *result_decode(const torc_result *result, const struct torc_protobuf_c_method *m)
 {
     struct decoded *d = decoded_new(m->response);
@@ -109,6 +119,7 @@ torc_result *torc_protobuf_c_call(torc_channel *channel, const struct torc_proto
     return result;
 }
 
+/* A callback of the application. on_result frees the struct; torc_protobuf_c_async does if the RPC cannot start. */
 struct async {
     const struct torc_protobuf_c_method *method;
     torc_result_fn fn;
@@ -171,6 +182,7 @@ const ProtobufCMessage *torc_protobuf_c_detail(const torc_result *result, const 
 
 /* --- streams --- */
 
+/* Returns what the stream keeps, borrowed; makes it the first time. */
 static struct decoded *stream_keep(torc_stream *stream)
 {
     struct tc_typed *d = tc_stream_typed(stream);
@@ -187,7 +199,7 @@ static void stream_refuse(torc_stream *stream, char *why)
     tc_free(why);
 }
 
-/* Returns what the stream keeps. If the stream is of another method, fails its RPC and returns NULL. */
+/* Returns what the stream keeps, borrowed. If the stream is of another method, fails its RPC and returns NULL. */
 static struct decoded *stream_decoded(torc_stream *stream, const struct torc_protobuf_c_method *m)
 {
     const char *path = tc_stream_method(stream);
@@ -197,6 +209,8 @@ static struct decoded *stream_decoded(torc_stream *stream, const struct torc_pro
     return NULL;
 }
 
+/* Returns false with an error if `m` is NULL, if a client streaming or bidirectional RPC is given a request, or if
+ * another RPC is given none. Returns false, too, if an error is pending. */
 static bool begin_check(const struct torc_protobuf_c_method *m, const ProtobufCMessage *request, torc_error **error)
 {
     if (tc_error_pending(error))
@@ -266,8 +280,8 @@ int torc_protobuf_c_send(torc_stream *stream, const struct torc_protobuf_c_metho
     return rc;
 }
 
-/* Unpacks into the stream's arena, instead of the last message. If the bytes are malformed, fails the RPC and returns
- * NULL. */
+/* Unpacks a message into the arena of `d`, which the stream keeps; the message before goes. Returns the message, which
+ * lives until the next. If the bytes are malformed, fails the RPC and returns NULL. */
 static const ProtobufCMessage *message_decode(torc_stream *stream, const struct torc_protobuf_c_method *m,
                                               struct decoded *d, const torc_message *message)
 {

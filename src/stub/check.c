@@ -6,24 +6,30 @@
  * field, far from the fault.
  *
  * The walk recurses as protobuf-c's does. It has the limits of a received message on depth and number of messages
- * (proto/scan.h), which also end the walk of a message that contains itself. */
+ * (proto/scan.h), which also end the walk of a message that contains itself. It stops at the first error, changes and
+ * keeps nothing, and allocates memory for the error alone. Any thread, while no thread changes the message.
+ *
+ * To read: message_check, then value_check. */
 #include "base/parse.h"
 #include "proto/scan.h"
 #include "stub/codec.h"
 
 /* A message that the walk is inside of. */
 struct place {
-    const struct place *above; /* NULL: the outermost */
-    const ProtobufCFieldDescriptor *field;
-    size_t index;
+    const struct place *above;             /* NULL: the outermost */
+    const ProtobufCFieldDescriptor *field; /* of the message above; NULL for the outermost */
+    size_t index;                          /* of the element, if the field is repeated */
 };
 
+/* How far the walk is. `depth` is that of the message that is checked; the outermost message has 0. `values` counts the
+ * messages so far as proto/scan.h counts values, without the outermost. */
 struct pack_check {
     size_t depth, values;
-    uint64_t bytes; /* of strings and bytes */
+    uint64_t bytes; /* of strings and bytes so far */
     struct tc_validation_errors *errors;
 };
 
+/* Pushes the fields that lead to the message at `place` on the path of errors. Returns how many they are. */
 static size_t places_push(struct tc_validation_errors *errors, const struct place *place)
 {
     if (!place->above)
@@ -33,8 +39,8 @@ static size_t places_push(struct tc_validation_errors *errors, const struct plac
     return n + 1;
 }
 
-/* Adds an error at a field of the message at `place`, and returns `code`. `index` is SIZE_MAX for the whole of a
- * repeated field. */
+/* Adds an error at a field of the message at `place`, and returns `code`. `index` counts for a repeated field alone;
+ * SIZE_MAX: the whole field. */
 static TC_PRINTF(6, 7) int fail(struct pack_check *c, const struct place *place, const ProtobufCFieldDescriptor *field,
                                 size_t index, int code, const char *fmt, ...)
 {
@@ -52,8 +58,10 @@ static TC_PRINTF(6, 7) int fail(struct pack_check *c, const struct place *place,
     return code;
 }
 
+/* Checks the fields of the message at `place`. Returns 0, or the code of the first error, which it adds. */
 static int message_check(struct pack_check *c, const struct place *place, const ProtobufCMessage *message);
 
+/* Checks a message in a field of the message at `place`. `message` must not be NULL. */
 static int nested_check(struct pack_check *c, const struct place *place, const ProtobufCFieldDescriptor *field,
                         size_t index, const ProtobufCMessage *message)
 {
@@ -71,7 +79,8 @@ static int nested_check(struct pack_check *c, const struct place *place, const P
     return rv;
 }
 
-/* Checks one value of a type that has a pointer. */
+/* Checks one value of a type that has a pointer: `value` is the address of a ProtobufCBinaryData, of a string's pointer
+ * or of a message's pointer, which may be NULL. */
 static int value_check(struct pack_check *c, const struct place *place, const ProtobufCFieldDescriptor *field,
                        size_t index, const void *value)
 {
@@ -101,6 +110,8 @@ static int value_check(struct pack_check *c, const struct place *place, const Pr
                : fail(c, place, field, index, TORC_ELIMIT, "the message has more than 4 GiB of text");
 }
 
+/* Checks a repeated field whose values take `step` bytes each. `step` 0: the type has no pointer, and the values are
+ * not looked at. */
 static int repeated_check(struct pack_check *c, const struct place *place, const ProtobufCMessage *message,
                           const ProtobufCFieldDescriptor *field, size_t step)
 {
@@ -120,6 +131,7 @@ static uint32_t case_of(const ProtobufCMessage *message, const ProtobufCFieldDes
     return *(const uint32_t *)((const char *)message + field->quantifier_offset);
 }
 
+/* Checks the case of the oneof that `field` is in. */
 static int oneof_check(struct pack_check *c, const struct place *place, const ProtobufCMessage *message,
                        const ProtobufCFieldDescriptor *field)
 {

@@ -7,8 +7,8 @@
 #include "base/mem.h"
 #include "proto/unpack.h"
 
-/* No own limits for an application's message: its size on the wire bounds the values of a field and the bytes of a
- * string, and the arena's budget bounds their memory. */
+/* A field of an application's message has no limits of its own: the message's size on the wire bounds how many values
+ * it has and how long a string is, and the arena's budget bounds their memory. The other limits are the defaults. */
 static const struct tc_scan_options limits = {.max_repeated = SIZE_MAX, .max_string_bytes = SIZE_MAX};
 
 const ProtobufCMessage *tc_codec_unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes,
@@ -41,8 +41,9 @@ const ProtobufCMessage *torc_protobuf_c_unpack(const ProtobufCMessageDescriptor 
     return tc_codec_unpack(type, tc_slice_of(bytes, n), &arena->arena, error);
 }
 
-/* Checks a message that the application wants to pack. Returns 0, or a code with a reason in *why, which the caller
- * frees. */
+/* Checks a message that the application wants to pack; it may be NULL. Its type must be `wanted`, or have the name of
+ * `wanted`. `wanted` is NULL only for a message without a type, which is refused. Returns 0, or a code with a reason in
+ * *why, which the caller frees. */
 static int check(const ProtobufCMessage *message, const ProtobufCMessageDescriptor *wanted, char **why)
 {
     const ProtobufCMessageDescriptor *type = message ? message->descriptor : NULL;

@@ -7,7 +7,14 @@
  * Functions that a thread calls hold the call, which another thread may finish meanwhile.
  *
  * The request of a unary or server streaming RPC is unpacked into the call's arena. The requests of a client's stream
- * share an arena of their own, which the call keeps (api/typed.h): each request lives until the next. */
+ * share an arena of their own, which the call keeps (api/typed.h): each request lives until the next.
+ *
+ * The faults are a malformed request, a response that cannot be packed, and a call of another method. A fault in
+ * torc_protobuf_c_next, torc_protobuf_c_request or torc_protobuf_c_respond spoils the RPC (tc_api_call_spoil): the
+ * RPC ends with INTERNAL and the text of the first fault once the application finishes the call. A fault in
+ * torc_protobuf_c_reply, and a malformed request of a unary or server streaming RPC, end the RPC at once.
+ *
+ * Any thread; one thread at a time takes the requests of a call. */
 #include <stdio.h>
 
 #include <torc/protobuf_c.h>
@@ -21,21 +28,22 @@
 #include "proto/wire.h"
 #include "stub/codec.h"
 
-/* The handlers of a service, which its methods share. */
+/* The handlers of a service, which its methods share: each `struct bound` has a reference. */
 struct typed_service {
     struct tc_ref ref;
     void *arg;
-    _Alignas(void *) char handlers[];
+    _Alignas(void *) char handlers[]; /* a copy of the application's struct, with the size at its beginning */
 };
 
+/* The `arg` of a method's handler; freed by on_release. */
 struct bound {
-    const struct torc_protobuf_c_handler *row;
-    struct typed_service *service;
+    const struct torc_protobuf_c_handler *row; /* constant memory of the program */
+    struct typed_service *service;             /* a reference */
 };
 
 typedef void (*any_fn)(void);
 
-/* The size of a struct that ends with the last handler of the table. */
+/* Returns the size in bytes of a struct that ends with the last handler of the table. */
 static size_t handlers_size(const struct torc_protobuf_c_handler *rows, uint64_t n)
 {
     size_t size = sizeof(uint64_t);
@@ -44,6 +52,7 @@ static size_t handlers_size(const struct torc_protobuf_c_handler *rows, uint64_t
     return size;
 }
 
+/* Returns whether the handler of the row is not NULL. */
 static bool is_set(const struct typed_service *s, const struct torc_protobuf_c_handler *row)
 {
     any_fn fn;
@@ -57,8 +66,9 @@ static void service_unref(struct typed_service *s)
         tc_free(s);
 }
 
-/* Copies the handlers; handlers that the caller's struct is too short for are NULL. Returns NULL with an error if the
- * struct's size is not plausible, or a handler is set that the rows do not have. */
+/* Returns a copy of the handlers with one reference. Handlers beyond the end of the application's struct are NULL.
+ * Returns NULL with an error if the struct's size is not plausible (TORC_EINVAL), or if the struct has a byte other
+ * than 0 behind the last handler of the rows (TORC_EUNSUPPORTED). */
 static struct typed_service *service_new(const struct torc_protobuf_c_handler *rows, uint64_t n, const void *handlers,
                                          void *arg, torc_error **error)
 {
@@ -85,6 +95,7 @@ static struct typed_service *service_new(const struct torc_protobuf_c_handler *r
 
 /* --- requests --- */
 
+/* A struct that a call keeps: the memory of the request that came last. */
 struct requests {
     struct tc_typed base;
     struct tc_arena arena;
@@ -114,7 +125,8 @@ static char *other_method(const torc_server_call *call, const struct torc_protob
     return tc_asprintf("a function of %s was given a call of %s", m->path, path);
 }
 
-/* Returns the arena of a call's requests. If the call is of another method, refuses the call and returns NULL. */
+/* Returns what the call keeps for its requests, borrowed; makes it the first time. If the call is of another method,
+ * refuses the call and returns NULL. */
 static struct requests *call_requests(torc_server_call *call, const struct torc_protobuf_c_method *m)
 {
     char *why = other_method(call, m);
@@ -137,7 +149,7 @@ static struct tc_slice bytes_of(const torc_message *message)
     return tc_slice_of(torc_message_data(message), torc_message_size(message));
 }
 
-/* Returns the status text of an RPC whose request is malformed, which the caller frees. Frees the error. */
+/* Returns the status text of an RPC whose request is malformed; the caller frees it. Frees `reason`. */
 static char *malformed_text(const struct torc_protobuf_c_method *m, torc_error *reason)
 {
     char *text = tc_asprintf("%s: malformed message: %s", m->path, torc_error_text(reason));
@@ -145,6 +157,8 @@ static char *malformed_text(const struct torc_protobuf_c_method *m, torc_error *
     return text;
 }
 
+/* Unpacks a request into the arena of `r`; the request before goes. Returns the request, which lives until the next. If
+ * the bytes are malformed, refuses the call and returns NULL. */
 static const ProtobufCMessage *request_decode(torc_server_call *call, struct requests *r,
                                               const struct torc_protobuf_c_method *m, const torc_message *message)
 {
@@ -156,7 +170,7 @@ static const ProtobufCMessage *request_decode(torc_server_call *call, struct req
     return decoded;
 }
 
-/* The caller holds a reference to the call. */
+/* Does the work of torc_protobuf_c_next. The caller holds a reference to the call, which another thread may finish. */
 static int next_receive(torc_server_call *call, const struct torc_protobuf_c_method *m, int64_t timeout_ms,
                         const ProtobufCMessage **request)
 {
@@ -225,6 +239,7 @@ static void on_release(void *arg)
     tc_free(b);
 }
 
+/* Registers the handler of a row, with a reference to the service. Returns 0, or a code with an error. */
 static int method_add(torc_server *server, const struct torc_protobuf_c_handler *row, struct typed_service *s,
                       torc_error **error)
 {
@@ -268,7 +283,8 @@ int torc_protobuf_c_add(torc_server *server, const struct torc_protobuf_c_handle
 
 /* --- responses --- */
 
-/* Packs a response. Returns 0, or a code with the reason in *text, which the caller frees. */
+/* Packs a response into *p; the caller then calls tc_packed_fini. Returns 0 with *text NULL, or a code with nothing to
+ * free but the reason in *text: the call is of another method, or the response is NULL or cannot be packed. */
 static int response_pack(struct tc_packed *p, torc_server_call *call, const struct torc_protobuf_c_method *m,
                          const ProtobufCMessage *response, char **text)
 {
@@ -339,6 +355,7 @@ int torc_protobuf_c_respond(torc_server_call *call, const struct torc_protobuf_c
 
 enum { STATUS_CODE = 1, STATUS_MESSAGE = 2, STATUS_DETAILS = 3, ANY_TYPE_URL = 1, ANY_VALUE = 2 };
 
+/* Appends a detail to the bytes of a google.rpc.Status, as a google.protobuf.Any. */
 static void detail_append(struct tc_buf *status, const ProtobufCMessage *detail)
 {
     struct tc_buf url = {0}, value = {0}, any = {0};
@@ -352,7 +369,8 @@ static void detail_append(struct tc_buf *status, const ProtobufCMessage *detail)
     tc_buf_fini(&any);
 }
 
-/* Returns a copy of the trailers with the details behind them, which the caller frees. */
+/* Returns new metadata: the trailers (NULL: none), and behind them grpc-status-details-bin. The caller frees it. `text`
+ * may be NULL. */
 static torc_metadata *trailers_with(const torc_metadata *trailers, int code, const char *text,
                                     const ProtobufCMessage *const *details, size_t n)
 {

@@ -3,10 +3,11 @@
  * A policy may ask for any number of connections in one loop turn. Beginning all of them would keep the loop from all
  * other work, and each endpoint that does not answer holds a descriptor until the connect timeout. So:
  *
- *   in a loop turn    at most AT_ONCE (16) connections begin;
- *   under way         up to half of RLIMIT_NOFILE (or UNDER_WAY_MIN) any connection may begin; up to 5/8, connections
- *                     of localities without a connection under way; up to 3/4, connections of channels with fewer than
- *                     OWN (8) under way. So silent endpoints do not keep other channels and localities waiting.
+ *   in a loop turn    at most AT_ONCE (16) connections begin, counted from the end of one turn to the end of the next;
+ *   under way         up to half of RLIMIT_NOFILE, or UNDER_WAY_MIN (64) if that is more, any connection may begin; up
+ *                     to 5/8, connections of localities without a connection under way; up to 3/4, connections of
+ *                     channels with fewer than OWN (8) under way. So silent endpoints do not keep other channels and
+ *                     localities waiting.
  *
  * Other connections wait in lines. A channel has a line for each locality. Channels take turns, and lines take turns
  * within their channel, lines with nothing under way ("fresh") first.
@@ -16,7 +17,11 @@
  * Connections of private channels (to xDS servers) begin at once: without a control plane nobody learns what to do
  * about the other connections. A connection that was READY before and has no transport does not wait in a line: its
  * descriptor is not an additional one. Of the two limits only AT_ONCE holds it up (`again`). A further transport of a
- * READY connection (A105) needs an additional descriptor, and waits in its line. */
+ * READY connection (A105) needs an additional descriptor, and waits in its line. A transport that replaces others does
+ * not ask the queue at all. All of these count as under way, each in its line.
+ *
+ * The queue owns channels and lines; a line exists while it has an entry that waits or is under way, a channel while it
+ * has a line (line_place). Entries belong to their connections. Loop thread only. */
 #include "subchannel/connect_queue.h"
 
 #include <sys/resource.h>
@@ -38,23 +43,24 @@ enum room {
 };
 
 struct tc_connect_channel {
-    const void *id; /* tc_connect_asker.channel */
+    const void *id; /* tc_connect_asker.channel, the key of tc_connect_queue.channels */
     UT_hash_handle hh;
     struct tc_connect_line *lines; /* by locality */
     struct tc_link link;           /* in tc_connect_queue.waiting */
     struct tc_link fresh, used;    /* lines with waiting entries: fresh have no entry under way, used have some */
-    uint64_t under_way;
+    uint64_t under_way;            /* entries of all lines */
 };
 
 struct tc_connect_line {
-    const void *locality;
+    const void *locality; /* tc_connect_asker.locality */
     UT_hash_handle hh;
     struct tc_connect_channel *channel;
     struct tc_link link; /* in fresh or used of its channel */
-    struct tc_link due;  /* entries that wait */
-    uint64_t under_way;
+    struct tc_link due;  /* entries that wait, the next one first */
+    uint64_t under_way;  /* entries */
 };
 
+/* Returns the channel of this id, made if there is none. */
 static struct tc_connect_channel *channel_get(struct tc_connect_queue *q, const void *id)
 {
     struct tc_connect_channel *ch;
@@ -70,6 +76,7 @@ static struct tc_connect_channel *channel_get(struct tc_connect_queue *q, const 
     return ch;
 }
 
+/* Returns the asker's line, made if there is none. The caller adds an entry, and then calls line_place. */
 static struct tc_connect_line *line_get(struct tc_connect_queue *q, const struct tc_connect_asker *who)
 {
     struct tc_connect_channel *ch = channel_get(q, who->channel);
@@ -86,7 +93,8 @@ static struct tc_connect_line *line_get(struct tc_connect_queue *q, const struct
     return l;
 }
 
-/* Moves the line and its channel to the end of the lists where they now belong. Frees those without entries. */
+/* Moves the line and its channel to the end of the lists where they now belong. Frees a line without entries, and a
+ * channel without lines. */
 static void line_place(struct tc_connect_queue *q, struct tc_connect_line *l)
 {
     struct tc_connect_channel *ch = l->channel;
@@ -118,7 +126,7 @@ static enum room queue_room(const struct tc_connect_queue *q)
                                        : FOR_NOBODY;
 }
 
-/* Returns the channel's next line, or NULL if the channel may not begin anything. */
+/* Returns the next line of a channel that waits, or NULL if the channel may not begin anything. */
 static struct tc_connect_line *channel_next_line(const struct tc_connect_channel *ch, enum room room)
 {
     bool fresh = !tc_list_empty(&ch->fresh);
@@ -132,7 +140,7 @@ static void entry_begin(struct tc_connect_queue *q, struct tc_connect_entry *e)
     e->begin(e);
 }
 
-/* Returns false if no entry in a line may begin. */
+/* Begins the next entry that waits in a line. Returns false if none may begin. */
 static bool queue_begin_next(struct tc_connect_queue *q)
 {
     enum room now = queue_room(q);

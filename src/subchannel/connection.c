@@ -19,13 +19,15 @@
  *
  * The backoff (gRPC's connection-backoff.md) counts from the start of the attempt, and READY resets it.
  *
- * A transport is barren if it answered no RPC and ended within the initial backoff after its attempt started. A server
- * that accepts connections only to end them would have the channel connect as fast as the network goes. So after a
- * barren transport READY does not reset the backoff, until a transport that is not barren has ended. After more than
- * BARREN_MAX barren transports in a row the next attempt waits for the backoff, too.
+ * A transport is barren if it is gone (GOAWAY, closed, lost) within the initial backoff after its attempt started, and
+ * has answered no RPC by its end. A server that accepts connections only to end them would have the channel connect as
+ * fast as the network goes. So after a barren transport READY does not reset the backoff, until a transport that is not
+ * barren has ended, or tc_connection_reset_backoff was called. After more than BARREN_MAX barren transports in a row
+ * the next attempt waits for the backoff, too.
  *
  * The pool owns connections and frees them in env->unused. So connection_set_state may free the connection, and its
- * callers call it last. connection_attempt alone goes on after it: tc_connection_connect's caller has a watch. */
+ * callers call it last. connection_attempt alone goes on after it: tc_connection_connect's caller has a watch. Loop
+ * thread only. */
 #include "subchannel/connection.h"
 
 #include "base/log.h"
@@ -51,7 +53,8 @@ bool tc_connection_is_private(const struct tc_connection *c)
     return true;
 }
 
-/* Takes over the status. May free the connection. */
+/* Logs the state, and calls the watches, or env->unused if there is none. Takes over the status. May free the
+ * connection. */
 static void connection_set_state(struct tc_connection *c, enum torc_connectivity state, struct tc_status status)
 {
     bool end = state == TORC_CONNECTIVITY_READY || state == TORC_CONNECTIVITY_TRANSIENT_FAILURE ||
@@ -86,6 +89,8 @@ static void attempt_handshake_over(struct tc_connection *c)
     c->attempt.handshake = NULL;
 }
 
+/* Stops the timer, and ends the attempt if there is one, in any of its steps or while it waits for its turn. No
+ * callback of the attempt comes afterwards. */
 static void attempt_give_up(struct tc_connection *c)
 {
     tc_connect_queue_over(&c->env->queue, &c->attempt.entry);
@@ -151,7 +156,8 @@ static void attempt_fail(struct tc_connection *c, struct tc_status status)
 
 static void attempt_begin(struct tc_connection *c);
 
-/* May free the connection. */
+/* Ends the backoff: TRANSIENT_FAILURE becomes IDLE; READY may attempt to have another transport. May free the
+ * connection. */
 static void backoff_over(struct tc_connection *c)
 {
     c->backing_off = false;
@@ -163,6 +169,7 @@ static void backoff_over(struct tc_connection *c)
     }
 }
 
+/* Returns true if a step of the attempt is under way. */
 static bool attempt_runs(const struct tc_connection *c)
 {
     return c->attempt.connecting || c->attempt.dialing || c->attempt.tunnel || c->attempt.handshake || c->attempt.next;
@@ -202,7 +209,8 @@ static void count_barren(struct tc_connection *c, struct tc_transport *t)
     }
 }
 
-/* While there is a transport, a further one needs an additional descriptor: was_ready is false. */
+/* Returns on whose behalf the connection connects. While there is a transport, a further one needs an additional
+ * descriptor: was_ready is false. */
 static struct tc_connect_asker connection_asker(const struct tc_connection *c)
 {
     return (struct tc_connect_asker){
@@ -371,6 +379,7 @@ static void on_connected(void *arg, struct tc_bytestream *bs, const struct tc_st
         attempt_secure(c, bs);
 }
 
+/* Starts the first step of an attempt, and connect_timeout_ms. */
 static void attempt_begin(struct tc_connection *c)
 {
     struct tc_connect_asker who = connection_asker(c);
@@ -396,7 +405,8 @@ static void on_turn_to_connect(struct tc_connect_entry *e)
 }
 
 /* Asks for a turn to connect. After more than BARREN_MAX barren transports the attempt fails at once, and the backoff
- * comes first. A connection that is IDLE becomes CONNECTING. */
+ * comes first, counted from the start of the last attempt that had its turn. A connection that is IDLE must have a
+ * watch, and becomes CONNECTING. */
 static void connection_attempt(struct tc_connection *c)
 {
     bool barren = c->barren->n > BARREN_MAX;

@@ -30,19 +30,19 @@ struct tc_connection_env {
     struct tc_loop *loop;
     const struct tc_connector *connector;
     struct tc_connect_queue queue;
-    struct tc_link transports; /* all transports, draining ones included */
+    struct tc_link transports; /* all transports of all connections, draining ones included */
     bool shut;                 /* nothing connects any longer (tc_pool_shutdown) */
     /* Called when nobody watches the connection: after the last watch has gone, or after a change of state without a
-     * watch. The callee may free the connection. `user`: the config of the last watch. */
+     * watch. The callee may free the connection. `user`: the config of the last watch, borrowed for the call. */
     void (*unused)(struct tc_connection *c, struct tc_conn_config *user);
 };
 
-/* A callback for a connection's states. The owner appends the watch to `watches`. To end the watch the owner calls
- * tc_list_remove, and then env->unused if no watch is left. */
+/* A callback for a connection's states; embedded in its owner. The owner appends the watch to `watches`. To end the
+ * watch the owner calls tc_list_remove, and then env->unused if no watch is left. */
 struct tc_connection_watch {
     struct tc_link link;
     bool is_private;          /* the watch's channel is private */
-    uint32_t max_connections; /* A105; the largest of all watches counts */
+    uint32_t max_connections; /* A105; the largest of all watches counts; 0 counts as 1 */
     /* The connection's state has changed. Must not end a watch or call `unused`: the owner does so later. */
     void (*on_state)(struct tc_connection_watch *watch);
 };
@@ -51,7 +51,7 @@ struct tc_connection_watch {
  * (HTTP/2 until the server's SETTINGS); the pointer of the step that is under way is set, the others are NULL. */
 struct tc_connection_attempt {
     struct tc_connect_entry entry;
-    uint64_t began_ms; /* kept after the attempt's end */
+    uint64_t began_ms; /* in the loop's time; kept after the attempt's end */
     struct tc_connect *connecting;
     struct torc_dial *dialing; /* instead of `connecting`, with the config's dialer */
     struct tc_http_connect *tunnel;
@@ -64,18 +64,18 @@ struct tc_connection_attempt {
 
 struct tc_connection {
     struct tc_connection_env *env;
-    struct tc_conn_config *config;
+    struct tc_conn_config *config; /* a reference; the pool replaces it when no watch is left */
     struct tc_addr addr;
-    struct tc_rstr *address; /* text of addr */
+    struct tc_rstr *address; /* text of addr; a reference */
     const void *locality;    /* of the subchannel that asked for the connection last; identity only */
     struct tc_link watches;  /* struct tc_connection_watch */
 
     enum torc_connectivity state;
-    struct tc_status status; /* why, in TRANSIENT_FAILURE and after a transport was lost */
+    struct tc_status status; /* why, in TRANSIENT_FAILURE, in IDLE after it, and after a transport was lost */
     struct tc_backoff backoff;
     struct tc_barren *barren;              /* a reference */
-    struct tc_h2_glitch_rate *glitch_rate; /* the server's glitches, on all transports to it */
-    uint64_t keepalive_time_ms;
+    struct tc_h2_glitch_rate *glitch_rate; /* the server's glitches, on all transports to it; a reference */
+    uint64_t keepalive_time_ms;            /* the config's, doubled each time it was too short for the server (A8) */
     /* Ends an attempt that takes too long; while `backing_off`, ends the backoff; else, in READY, looks at the
      * credentials again. */
     struct tc_timer timer;
@@ -88,13 +88,14 @@ struct tc_connection {
     struct tc_connection_attempt attempt; /* CONNECTING, and READY while another transport is made */
 
     /* The pool's. */
-    struct tc_rstr *key;
+    struct tc_rstr *key; /* a reference */
     UT_hash_handle hh;
-    struct tc_link idle; /* linked while no policy holds the connection */
-    uint64_t idle_since_ms;
+    struct tc_link idle;    /* linked while no policy holds the connection */
+    uint64_t idle_since_ms; /* in the loop's time */
 };
 
-/* Makes a connection that is IDLE. Takes over `key`, and takes references of its own to config and address. */
+/* Makes a connection that is IDLE. Takes over `key`, and takes references of its own to config and address. Never
+ * returns NULL. */
 struct tc_connection *tc_connection_new(struct tc_connection_env *env, struct tc_rstr *key,
                                         struct tc_conn_config *config, const struct tc_addr *addr);
 /* Cancels an attempt, lets the transports drain, and frees the connection, which must have no watch. */
@@ -111,7 +112,8 @@ void tc_connection_scale(struct tc_connection *c);
  * connection if it has no watch. */
 void tc_connection_reset_backoff(struct tc_connection *c);
 
-/* Returns the event that the attempt waits for, as text for people, such as "the TLS handshake". */
+/* Returns the event that the attempt waits for, as a static text for people, such as "the TLS handshake". Called while
+ * an attempt runs or waits for its turn. */
 const char *tc_connection_stage(const struct tc_connection *c);
 /* Returns true if private channels alone watch the connection, or, without a watch, if its last user was private. */
 bool tc_connection_is_private(const struct tc_connection *c);

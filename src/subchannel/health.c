@@ -1,9 +1,12 @@
 /* Health checks of a channel's subchannels.
  *
- * A watch has a struct tc_health_stream while its channel checks a service: it watches a side stream whose key is the
- * service's name, and stores the health that follows from the server's last answer. When the name changes, a task goes
- * through all watches and starts, replaces or ends their streams. A callback may end any watch. So the task moves the
- * watches to a list of their own (`due`) first: a watch that ends leaves whichever list it is on. */
+ * A watch owns a struct tc_health_stream while its channel checks a service. The health stream watches a side stream
+ * whose key is the service's name, and stores the health that follows from the server's last answer. When the name
+ * changes, a task goes through all watches and starts, replaces or ends their health streams.
+ *
+ * A callback may end any watch. So the task moves the watches to a list of their own (`due`) first: a watch that ends
+ * leaves whichever list it is on. The channel's tc_conn_config owns the checks; subchannels embed the watches. Loop
+ * thread only, except the making and the freeing of checks. */
 #include "subchannel/health.h"
 
 #include "base/log.h"
@@ -14,8 +17,8 @@ enum { MAX_RESPONSE = 1 << 10, STATUS_FIELD = 1, SERVING = 1 };
 
 struct tc_health_checks {
     struct tc_loop *loop;
-    struct tc_rstr *service; /* NULL: none is checked */
-    struct tc_link all, due; /* struct tc_health_watch */
+    struct tc_rstr *service; /* a reference; NULL: none is checked */
+    struct tc_link all, due; /* struct tc_health_watch; due: on_changed has yet to go through it */
     struct tc_task changed;
 };
 
@@ -24,7 +27,7 @@ struct tc_health_stream {
     struct tc_health_watch *owner;
     struct tc_rstr *service; /* a reference; side.key is its text */
     struct tc_status health;
-    uint64_t uses; /* owner->streams->uses when `health` was set: tells on which transport */
+    uint64_t uses; /* owner->streams->uses when `health` was set: tells transports apart */
 };
 
 static struct tc_health_stream *stream_of(const struct tc_side_watch *side)
@@ -59,6 +62,7 @@ static void stream_set_health(struct tc_health_stream *s, struct tc_status healt
     tc_status_fini(&health);
 }
 
+/* Sets a health of UNAVAILABLE with the text `what`, then `detail`. The stream may be freed afterwards. */
 static void stream_set_unhealthy(struct tc_health_stream *s, const char *what, const char *detail)
 {
     stream_set_health(s, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB,
@@ -66,7 +70,8 @@ static void stream_set_unhealthy(struct tc_health_stream *s, const char *what, c
                                         what, TC_SHOW(detail)));
 }
 
-/* Parses HealthCheckResponse {status = 1}; the last value counts. Returns false if it is malformed. */
+/* Parses HealthCheckResponse {status = 1}; the last value counts, and *status is 0 without one. Returns false if the
+ * message is malformed. */
 static bool response_parse(struct tc_slice message, uint64_t *status)
 {
     struct tc_wire_field f;
@@ -113,8 +118,8 @@ static void stream_free(struct tc_health_stream *s)
     tc_free(s);
 }
 
-/* Starts checking the service. Takes over `health`, which counts until the server's first answer, on the transport that
- * `uses` tells. */
+/* Starts checking the service. Takes over `health`, which counts until the server's first answer; `uses` tells the
+ * transport that `health` is about. */
 static void watch_start_stream(struct tc_health_watch *w, struct tc_rstr *service, struct tc_status health,
                                uint64_t uses)
 {
@@ -129,7 +134,7 @@ static void watch_start_stream(struct tc_health_watch *w, struct tc_rstr *servic
     tc_side_streams_watch(w->streams, &s->side);
 }
 
-/* Checks the service from now on. The watch may have ended afterwards. */
+/* Checks the service (NULL: none) from now on. The watch may have ended afterwards. */
 static void watch_set_service(struct tc_health_watch *w, struct tc_rstr *service)
 {
     static const struct tc_status pending = {.code = TC_HEALTH_PENDING}, fit;

@@ -16,20 +16,20 @@
 
 struct tc_health_stream;
 
-/* The checks of one channel: owned by its tc_conn_config. */
+/* The checks of one channel; its own tc_conn_config owns them. */
 struct tc_health_checks;
 
 /* A policy's watch of a subchannel's health; embedded in the subchannel, zero-initialised. */
 struct tc_health_watch {
-    struct tc_link link; /* of the channel's checks; link.next NULL: in no list */
-    struct tc_side_streams *streams;
+    struct tc_link link;             /* of the channel's checks; link.next NULL: in no list */
+    struct tc_side_streams *streams; /* of the subchannel's connection, which outlives the watch */
     tc_subchannel_health_fn on_health;
     void *arg;
-    struct tc_health_stream *stream; /* NULL: no service is checked */
+    struct tc_health_stream *stream; /* owned; NULL: no service is checked */
     uint64_t uses;                   /* streams->uses at the last start: tells which transport the policy knows */
 };
 
-/* Makes checks without a service. Any thread. */
+/* Makes checks without a service; never returns NULL. Any thread. */
 struct tc_health_checks *tc_health_checks_new(struct tc_loop *loop);
 /* Frees checks without watches, after tc_health_checks_end, or if tc_health_checks_set was never called. NULL is
  * allowed. Any thread. */
@@ -40,9 +40,9 @@ void tc_health_checks_set(struct tc_health_checks *checks, struct tc_rstr *servi
 /* Called when the channel has ended. tc_health_checks_set must not be called after it. NULL is allowed. */
 void tc_health_checks_end(struct tc_health_checks *checks);
 
-/* Starts the watch, or replaces its on_health. If the transport has changed since, a checked service's health is
- * TC_HEALTH_PENDING again until the server's first answer. Returns the present health, borrowed until the next change;
- * always OK if `checks` is NULL. */
+/* Starts the watch, or replaces its on_health. If the transport is another one than when the health was set, a checked
+ * service's health is TC_HEALTH_PENDING again until the server's first answer. Returns the present health, borrowed
+ * until the next change or the end of the watch; always OK if `checks` is NULL. */
 const struct tc_status *tc_health_watch_start(struct tc_health_watch *w, struct tc_health_checks *checks,
                                               struct tc_side_streams *streams, tc_subchannel_health_fn on_health,
                                               void *arg);

@@ -5,12 +5,15 @@
  *
  * A subchannel watches its connection. When the last watch goes, the connection is kept if it is READY, or if its
  * history must bind the next subchannel of the address: a backoff that runs, a server that ended connections without an
- * answer, a server that has cost too much. tc_pool_channel_gone has the exceptions. A connection is kept for idle_ms at
- * most; a longer backoff ends with the connection.
+ * answer, a server that has cost too much (http2/glitch_rate.h). tc_pool_channel_gone has the exceptions. A connection
+ * is kept for idle_ms at most; a longer backoff ends with the connection.
  *
  * When more than max_idle connections are kept, those that a policy released during a resolver's update (LEFT) close
  * first, the oldest first: most of their endpoints left the resource. Connections that a policy released at another
- * time (STAYED) close next, the oldest first: the policy may come back to them. */
+ * time (STAYED) close next, the oldest first: the policy may come back to them.
+ *
+ * The pool owns the connections of its table; connection_drop frees one, and the connection's transports drain. Loop
+ * thread only. To read first: on_connection_unused. */
 #include "subchannel/pool.h"
 
 #include "base/mem.h"
@@ -34,6 +37,7 @@ enum { LEFT, STAYED, N_KINDS };
 
 static const struct tc_connector default_connector = {.start = tc_connect_start, .cancel = tc_connect_cancel};
 
+/* Takes a connection without a watch out of the pool, and frees it. */
 static void connection_drop(struct tc_connection *c)
 {
     struct tc_pool *p = TC_CONTAINER_OF(c->env, struct tc_pool, env);
@@ -52,6 +56,7 @@ static struct tc_connection *idle_oldest(struct tc_pool *p, int kind)
     return tc_list_empty(list) ? NULL : TC_CONTAINER_OF(list->next, struct tc_connection, idle);
 }
 
+/* Has the timer run out when the next idle connection's time is over, unless the timer runs already. */
 static void idle_timer_arm(struct tc_pool *p)
 {
     if (tc_timer_active(&p->timer))
@@ -147,6 +152,7 @@ void tc_pool_private_counts(const struct tc_pool *p, size_t *connections, size_t
     }
 }
 
+/* Returns the key, a new string: two connections have equal keys if the pool may use one for the other. */
 static struct tc_rstr *connection_key(const struct tc_conn_config *k, const struct tc_addr *addr)
 {
     struct tc_buf b = {0};
@@ -192,7 +198,8 @@ struct tc_connection *tc_pool_connection(struct tc_pool *p, struct tc_conn_confi
     return c;
 }
 
-/* Replaces the config by another one, perhaps of another channel. Their compared members must be equal. */
+/* Replaces the config by another one, perhaps of another channel; takes a reference. Their compared members must be
+ * equal. */
 static void connection_set_config(struct tc_connection *c, struct tc_conn_config *config)
 {
     tc_conn_config_ref(config);
@@ -221,6 +228,7 @@ void tc_pool_channel_gone(struct tc_pool *p, struct tc_conn_config *config)
     }
 }
 
+/* `unused` of struct tc_connection_env: keeps the connection, or frees it. */
 static void on_connection_unused(struct tc_connection *c, struct tc_conn_config *user)
 {
     struct tc_pool *p = TC_CONTAINER_OF(c->env, struct tc_pool, env);

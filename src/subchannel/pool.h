@@ -11,13 +11,13 @@ struct tc_connection;
 struct tc_connector;
 struct tc_pool;
 
-/* Makes a pool that keeps at most max_idle connections that no policy holds, each for idle_ms at most;
- * max_idle 0: none. */
+/* Makes a pool that keeps at most max_idle connections that no policy holds, each for idle_ms at most; max_idle 0:
+ * none. `loop` must outlive the subchannels. Never returns NULL. */
 struct tc_pool *tc_pool_new(struct tc_loop *loop, uint64_t idle_ms, uint32_t max_idle);
 /* Closes all transports; nothing connects afterwards. Subchannels that are left stay valid and queue no further state,
  * but IDLE for one that is made later. */
 void tc_pool_shutdown(struct tc_pool *p);
-/* Called after tc_pool_shutdown and the release of all subchannels. */
+/* Frees the pool. Called after tc_pool_shutdown and the release of all subchannels. */
 void tc_pool_free(struct tc_pool *p);
 /* For tests: replaces connect(2). Called while no attempt to connect runs. `connector` is borrowed until the pool is
  * shut down. */
@@ -34,8 +34,8 @@ size_t tc_pool_idle_count(const struct tc_pool *p);
  * many of these no policy holds. */
 void tc_pool_private_counts(const struct tc_pool *p, size_t *connections, size_t *idle);
 
-/* Returns the connection for address and config, made if there is none. The pool owns it; the caller adds a watch,
- * which holds it. */
+/* Returns the connection for address and config, made if there is none, never NULL. The pool owns the connection; the
+ * caller adds a watch at once, which holds it. Takes references of its own. */
 struct tc_connection *tc_pool_connection(struct tc_pool *p, struct tc_conn_config *config, const struct tc_addr *addr);
 
 /* Tells the pool that a channel has ended, by the channel's own config. Connections that are not READY and that this

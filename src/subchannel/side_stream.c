@@ -1,8 +1,8 @@
 /* Side streams: one RPC for each kind and key that somebody watches, for as long as the connection is READY.
  *
  * A stream is in one of four phases: open (`rpc`), waiting for a free stream of MAX_CONCURRENT_STREAMS (`wait` is
- * linked), in backoff (`timer` runs), or none of these: there is no transport, or its server does not implement the
- * method.
+ * linked), in backoff (`timer` runs, and `rpc` is NULL), or none of these: there is no transport, or its server does
+ * not implement the method.
  *
  * `news` is what the watches hear: the newest message, or the end. A watch that has not heard it yet is `behind`, and
  * side_stream_tell calls it. While the stream is open `timer` is its pace: messages that come while it runs are told
@@ -11,7 +11,10 @@
  *
  * A callback of a watch may end watches, and with its last watch the stream; it may even free the connection. So
  * side_stream_tell holds a reference to the stream, and keeps the watches that it has not reached yet on a list of
- * their own (`due`). */
+ * their own (`due`).
+ *
+ * The set (struct tc_side_streams) has a reference to each stream until side_stream_end. Watches belong to their
+ * owners. Loop thread only. */
 #include "subchannel/side_stream.h"
 
 #include "base/log.h"
@@ -25,7 +28,7 @@ struct tc_side_stream {
     struct tc_side_streams *set; /* NULL after the end */
     struct tc_link link;         /* of set->all */
     const struct tc_side_kind *kind;
-    struct tc_rstr *key;
+    struct tc_rstr *key; /* a reference */
     struct tc_link watches;
     struct tc_link due; /* watches that side_stream_tell has not reached yet */
     bool changed;       /* watches came or went while `due` was not empty */
@@ -36,11 +39,11 @@ struct tc_side_stream {
     struct tc_status status; /* NEWS_END */
     struct tc_task tell;     /* side_stream_tell: watches joined, or there is no room */
     struct tc_backoff backoff;
-    struct tc_timer timer; /* the backoff; while the stream is open, its pace */
-    unsigned messages;     /* that came since the timer started */
-    struct tc_h2_stream *rpc;
+    struct tc_timer timer;    /* the backoff; while the stream is open, its pace */
+    unsigned messages;        /* that came since the timer started */
+    struct tc_h2_stream *rpc; /* NULL: the stream is not open */
     struct tc_capacity_wait wait;
-    uint64_t began_ms;         /* when side_stream_open was called last */
+    uint64_t began_ms;         /* when side_stream_open was called last, in the loop's time */
     struct tc_buf request;     /* the RPC's message */
     struct tc_h2_request head; /* the RPC's headers */
     struct tc_arena arena;     /* the RPC's */
@@ -51,7 +54,7 @@ static struct tc_side_stream *side_stream_at(const struct tc_link *link)
     return TC_CONTAINER_OF((struct tc_link *)(uintptr_t)link, struct tc_side_stream, link);
 }
 
-/* Takes over message and status. */
+/* Sets what the watches hear, all of which are behind then. Takes over message (NULL: none) and status. */
 static void side_stream_set_news(struct tc_side_stream *s, enum side_news news, struct tc_rstr *message,
                                  struct tc_status status)
 {
@@ -75,7 +78,7 @@ static void side_stream_unref(struct tc_side_stream *s)
     tc_free(s);
 }
 
-/* Ends the RPC, the wait for it, or the backoff. */
+/* Ends the RPC and its pace, the wait for it, or the backoff. */
 static void side_stream_close(struct tc_side_stream *s)
 {
     if (s->rpc)
@@ -87,6 +90,7 @@ static void side_stream_close(struct tc_side_stream *s)
     tc_arena_init(&s->arena, 0, 0);
 }
 
+/* Ends a stream without watches, and drops the set's reference. May free the stream. */
 static void side_stream_end(struct tc_side_stream *s)
 {
     side_stream_close(s);
@@ -167,7 +171,9 @@ static void on_done(void *arg, const struct tc_h2_outcome *outcome)
     s->rpc = NULL;
     if (outcome->status.code != TORC_STATUS_UNIMPLEMENTED) {
         side_stream_back_off(s);
-        if (!tc_h2_conn_max_streams(tc_transport_h2(s->set->transport))) /* lost: tc_side_streams_use follows */
+        /* 0: the connection is lost, and tc_side_streams_use follows; or the server allows no stream, and
+         * side_stream_open tells the watches so after the backoff. */
+        if (!tc_h2_conn_max_streams(tc_transport_h2(s->set->transport)))
             return;
     } else {
         TC_LOG(TC_LOG_CHANNEL, TORC_LOG_WARN, "%s: the server does not implement %s: none on this connection",
@@ -188,7 +194,8 @@ static uint32_t side_streams_count(const struct tc_side_streams *set)
     return n;
 }
 
-/* There is no room for the stream: tells its watches so, and has it opened again after the backoff. */
+/* There is no room for the stream: has a task tell its watches so, and has the stream opened again after the
+ * backoff. */
 static void side_stream_crowd(struct tc_side_stream *s, uint32_t limit)
 {
     side_stream_set_news(s, NEWS_END, NULL,
@@ -203,6 +210,8 @@ static void side_stream_crowd(struct tc_side_stream *s, uint32_t limit)
     tc_loop_defer(s->set->loop, &s->tell);
 }
 
+/* Opens the stream on the set's transport, which must not be NULL. If that fails, the stream waits or backs off. The
+ * stream must have a watch on `watches`. Calls no watch. */
 static void side_stream_open(struct tc_side_stream *s)
 {
     static const struct tc_h2_client_events events = {.stream = {.on_message = on_message}, .on_done = on_done};
@@ -246,8 +255,9 @@ static void on_timer(struct tc_timer *timer)
         side_stream_pace(s);
 }
 
-/* The watches have changed. If the stream is open and its request is now another one, opens it again. A stream that
- * waits or is in backoff makes its request later. */
+/* The watches have changed. If the stream is open and its request is now another one, opens it again; inside of
+ * side_stream_tell that waits until all watches are told. A stream that waits or is in backoff makes its request
+ * later. */
 static void side_stream_on_watches(struct tc_side_stream *s)
 {
     struct tc_buf request = {0};
@@ -272,6 +282,7 @@ static struct tc_side_stream *side_streams_refused(const struct tc_side_streams 
     return NULL;
 }
 
+/* `end` of struct tc_side_watch. The last watch ends its stream too, unless the stream must stay (see the head). */
 static void on_watch_end(struct tc_side_watch *w)
 {
     struct tc_side_stream *s = w->stream;
@@ -284,6 +295,8 @@ static void on_watch_end(struct tc_side_watch *w)
         side_stream_end(s);
 }
 
+/* Makes the stream that a watch wants, and gives it to the set. If the server is known not to implement the kind's
+ * method, the new stream begins with that end. */
 static struct tc_side_stream *side_stream_new(struct tc_side_streams *set, const struct tc_side_watch *w)
 {
     const struct tc_side_stream *refused = side_streams_refused(set, w->kind, NULL);

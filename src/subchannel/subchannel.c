@@ -5,7 +5,10 @@
  * each policy sees a state machine in order, whatever the other users do.
  *
  * States are delivered through the loop's serial queue, one note each. The policy may release the handle from inside
- * on_state. */
+ * on_state.
+ *
+ * The policy owns the handle, and releases it. The handle's watch keeps the connection, which the pool owns. Loop
+ * thread only, except tc_scaling_init. */
 #include "subchannel/subchannel.h"
 
 #include "base/mem.h"
@@ -21,20 +24,20 @@ struct note {
 
 struct handle {
     struct tc_subchannel base;
-    struct tc_connection *connection;
-    struct tc_conn_config *config; /* of the channel that made the subchannel; a reference */
+    struct tc_connection *connection; /* the pool's; `watch` keeps it */
+    struct tc_conn_config *config;    /* as tc_subchannel_new was given it; a reference */
     struct tc_connection_watch watch;
-    struct tc_link scaled; /* of a struct tc_scaling */
+    struct tc_link scaled; /* on the list of a struct tc_scaling, or on none */
     struct tc_health_watch health;
     struct tc_task deliver;
-    struct note *first, **last;
+    struct note *first, **last;   /* oldest first; owned */
     enum torc_connectivity shown; /* the last state that was queued for the policy */
     bool follows;                 /* the policy has connected it: the connection's states are shown */
     tc_conn_observer_fn observer;
     void *observer_arg;
 };
 
-/* Queues a state for the policy. */
+/* Queues a state for the policy. `status` NULL: OK. */
 static void handle_push(struct handle *h, enum torc_connectivity state, const struct tc_status *status)
 {
     struct note *n = TC_NEW(struct note);
@@ -61,6 +64,7 @@ static void on_deliver(struct tc_task *task)
     tc_free(n);
 }
 
+/* Calls the observer with the connection's new state, before the handle shows it. IDLE counts only after READY. */
 static void handle_observe(struct handle *h, const struct tc_connection *c)
 {
     static const char *const kinds[] = {[TORC_CONNECTIVITY_IDLE] = "closed",

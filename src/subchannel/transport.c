@@ -1,11 +1,13 @@
-/* A connected transport: an HTTP/2 connection. And the group of transports on whose streams calls wait.
+/* Connected transports (HTTP/2 connections), and the groups of transports on whose streams calls wait. Loop thread
+ * only.
  *
  * A transport has three phases:
  *
  *   new      until the server's SETTINGS (on_ready)
  *   in use   a member of a group
  *   gone     after GOAWAY or loss (the owner hears on_gone), or after the owner drained it. No stream is opened. Open
- *            streams go on; the end of the HTTP/2 connection (on_closed) frees the transport.
+ *            streams go on; the end of the HTTP/2 connection (on_closed) frees the transport. tc_transport_close
+ *            frees it at once, in any phase.
  *
  * When the group's last member is gone, the waits on the group end with NULL: the calls ask their picker again.
  *
@@ -18,16 +20,16 @@
 #include "base/mem.h"
 
 struct tc_transport {
-    struct tc_link link;
+    struct tc_link link;              /* of the owner's list */
     struct tc_transport_group *group; /* NULL: not in use */
     struct tc_link member;            /* of group->in_use */
-    uint64_t began_ms;
+    uint64_t began_ms;                /* of tc_transport_group_join; 0 before */
     struct tc_loop *loop;
-    struct tc_h2_conn *h2;
-    struct tc_rstr *address;
+    struct tc_h2_conn *h2;                    /* owned */
+    struct tc_rstr *address;                  /* a reference */
     const struct tc_transport_events *events; /* NULL once the owner drained the transport, or on_gone was called */
     void *arg;
-    bool gone;
+    bool gone;                /* no stream can be opened any longer */
     struct tc_barren *barren; /* tc_transport_judge_later; a reference; NULL: none */
 };
 
@@ -82,7 +84,8 @@ size_t tc_transport_group_count(const struct tc_transport_group *g)
     return n;
 }
 
-/* Returns the first call that waits and can be served, with the transport; or NULL. */
+/* Returns the first wait that can be served, and stores in *t the transport that has a stream for it. Returns NULL if
+ * there is none; *t has no meaning then. */
 static struct tc_capacity_wait *group_next(const struct tc_transport_group *g, struct tc_transport **t)
 {
     *t = tc_transport_group_choose(g);
@@ -121,6 +124,7 @@ static void group_wait(struct tc_transport_group *g, bool newly)
         g->on_wait(g);
 }
 
+/* Serves waits while there are free streams for them. For those that are left asks for on_capacity again. */
 static void group_serve(struct tc_transport_group *g)
 {
     struct tc_capacity_wait *w;
@@ -283,7 +287,7 @@ struct tc_h2_stream *tc_transport_open(struct tc_transport *t, const struct tc_h
     return tc_h2_client_stream_open(t->h2, request, arena, events, arg, error);
 }
 
-/* A call that was served and met the limit again stays the first. */
+/* A wait that was served and met the limit again stays the first. */
 void tc_transport_wait(struct tc_transport *t, struct tc_capacity_wait *wait)
 {
     struct tc_transport_group *g = t->group;
