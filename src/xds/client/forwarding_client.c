@@ -9,8 +9,8 @@
 
 struct forwarding_client {
     struct tc_xds_client base;
-    struct tc_xds_client *own, *shared;
-    struct tc_link watches; /* the watchers on `shared`, by tc_xds_watcher.forwarded */
+    struct tc_xds_client *own, *shared; /* a reference each */
+    struct tc_link watches;             /* the watchers on `shared`, by tc_xds_watcher.forwarded */
 };
 
 static struct forwarding_client *forwarding_of(struct tc_xds_client *base)

@@ -10,6 +10,9 @@
  * channel reports. A watch makes the authority and the entry if they do not exist. The last unwatch of an entry does
  * not drop the entry. The task `settle` drops it later, so that a watch which takes over before finds the value.
  *
+ * The client owns its authorities, and an authority owns its entries and ends with the last one. A channel ends when no
+ * authority uses it and its load reports are done (xds_channel.c). The watchers are the callers' own.
+ *
  * Read next: cache.c, authority.c, ads.c, response.c. Loop thread only. */
 #include "xds/client/local_client.h"
 
@@ -81,7 +84,7 @@ static void on_client_settle(struct tc_task *task)
 
 /* --- watches --- */
 
-/* Notifies a watcher whose name cannot be requested of the reason. The watcher gets no later event. */
+/* Tells a watcher `why` its name cannot be requested. The watcher gets no later event. */
 static void watcher_fail(struct tc_xds_local_client *c, struct tc_xds_watcher *w, const char *why)
 {
     struct tc_status error =
@@ -91,6 +94,7 @@ static void watcher_fail(struct tc_xds_local_client *c, struct tc_xds_watcher *w
     tc_status_fini(&error);
 }
 
+/* `authority` NULL: the top level. `name` is canonical. */
 static void client_watch_name(struct tc_xds_local_client *c, const struct tc_xds_resource_type *type,
                               const struct tc_xds_authority *authority, struct tc_rstr *name,
                               struct tc_xds_watcher *watcher)

@@ -10,7 +10,7 @@
 void tc_xds_client_opts_init(struct tc_xds_client_opts *opts);
 
 /* Returns a client with one reference. Takes a reference of the bootstrap. Copies the options and the target's name,
- * but borrows opts->registries. NULL options are the defaults. The factory must outlive the client. */
+ * but borrows opts->registries. NULL options are the defaults. Loop and factory must outlive the client. */
 struct tc_xds_client *tc_xds_local_client_new(struct tc_loop *loop, struct tc_xds_bootstrap *bootstrap,
                                               struct tc_xds_transport_factory *factory,
                                               const struct tc_xds_client_opts *opts);

@@ -19,14 +19,14 @@ struct tc_xds_local_client {
     struct tc_rstr *target; /* owns the text of opts.target */
 
     TC_VEC(const struct tc_xds_resource_type *)
-    types; /* every type that was ever watched; its index stands for the type */
-    struct tc_link authorities;
-    struct tc_link channels; /* one for each server that authorities or load reports use (A47) */
-    struct tc_link orphans;  /* watchers of malformed names and unknown authorities; each got an error */
-    struct tc_task settle;   /* drops resources without watchers */
-    uint64_t held_bytes;     /* of the resources in use, as received */
-    uint64_t responses;      /* number of the last response, for tc_xds_entry.seen_in */
-    /* The states of resources are logged. Set by the log's level once for a response, not for each of its
+    types;                      /* every type that was ever watched; its index stands for the type */
+    struct tc_link authorities; /* in use; of struct tc_xds_authority_state */
+    struct tc_link channels;    /* one for each server that authorities or load reports use (A47) */
+    struct tc_link orphans;     /* watchers of malformed names and unknown authorities; each got an error */
+    struct tc_task settle;      /* drops resources without watchers */
+    uint64_t held_bytes;        /* of the resources in use, as received */
+    uint64_t responses;         /* number of the last response, for tc_xds_entry.seen_in */
+    /* The log wants the states of resources. Set by the log's level once for a response, not for each of its
      * resources, and once for each new entry and timeout (tc_xds_entries_check_log). */
     bool logs_states;
 };
@@ -55,7 +55,7 @@ struct tc_xds_entry {
     struct tc_rstr *bytes;            /* its message as received */
     struct tc_rstr *version;
     const struct tc_xds_server *source; /* the server that sent the value in use; the bootstrap's */
-    int64_t updated_ns;
+    int64_t updated_ns;                 /* realtime of the value in use; 0: none */
     struct tc_status error;         /* why there is no newer value (A88): rejected, deleted, timeout, ...; OK: none */
     bool absent;                    /* `error` says that the resource does not exist */
     struct tc_rstr *failed_version; /* that `error` is about; NULL: no error */
@@ -76,7 +76,7 @@ struct tc_xds_entry {
     uint32_t held_back;
     unsigned timed_on;      /* index of the channel that the timer counts for, plus 1; 0: the timer does not run */
     struct tc_timer timer;  /* the does-not-exist timer (A57) */
-    uint64_t late_until_ms; /* the timer, which has fired, is put off until then at most; 0: it has not fired */
+    uint64_t late_until_ms; /* the timer, which has fired, may start again before this loop time; 0: has not fired */
     uint64_t seen_in;       /* number of the last response that named the resource */
 };
 

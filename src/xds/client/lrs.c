@@ -1,13 +1,13 @@
 /* Load reports to one server (LRS, A27).
  *
- * A stream is open while the store is in use. The first message is the Node; the server answers with an interval and
- * the clusters that it wants, and may change both at any time. Every interval: ask the sources of other loops
- * (tc_load_store_gather), take a report out of the store, send it, and settle it when it was handed over to the
- * transport. If the stream ends first, the report goes back into the store.
+ * While the store is in use, a stream is open, or the timer `retry` runs until the next one. The first message is the
+ * Node; the server answers with an interval and the clusters that it wants, and may change both at any time. Every
+ * interval: ask the sources of other loops (tc_load_store_gather), take a report out of the store, send it, and settle
+ * it when it was handed over to the transport. If the stream ends first, the report goes back into the store.
  *
- * When the last user goes and the server has answered, a last report has the remaining counts of the clusters that the
- * server wants. Then the stream is half-closed, and the server ends it (`ended`, LINGER_MS): a reset could discard a
- * report that the server has not read yet. If the server has not answered, the stream is cancelled.
+ * When the last user goes and the server has answered, a last report has the remaining counts, if there are any, of the
+ * clusters that the server wants. Then the stream is half-closed, and the server ends it (`ended`, LINGER_MS): a reset
+ * could discard a report that the server has not read yet. If the server has not answered, the stream is cancelled.
  *
  * on_settle_task decides whether to open or to end the stream, and is idempotent. It runs by the loop's queue or by the
  * timer `retry`, never from inside a function of the store or the stream, because it may free the channel, and this
@@ -23,6 +23,7 @@
 #define METHOD "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats"
 /* Says that the client honours send_all_clusters (lrs.proto). */
 #define CLIENT_FEATURE "envoy.lrs.supports_send_all_clusters"
+/* A positive interval of the server that is shorter or longer counts as MIN_INTERVAL_MS or MAX_INTERVAL_MS. */
 enum {
     MIN_INTERVAL_MS = 100,
     /* How long a report waits for the counts of other loops. Counts that come later go into the next report. */
@@ -30,7 +31,7 @@ enum {
 };
 #define MAX_INTERVAL_MS (UINT64_C(24) * 3600 * 1000)
 enum {
-    MAX_CLUSTERS = 65536,
+    MAX_CLUSTERS = 65536, /* names in one response; a response with more is unreadable */
     /* How long the server may take to end a half-closed stream. */
     LINGER_MS = 5000,
 };
@@ -55,6 +56,7 @@ struct tc_xds_lrs {
     uint64_t opened_ms; /* when the stream was opened */
     struct tc_backoff backoff;
     bool gathering; /* the next report waits for the counts of other loops */
+    /* Until the next stream, the next report, the end of a half-closed stream, a report without all counts. */
     struct tc_timer retry, report, linger, gather;
     struct tc_task settle;
 };

@@ -36,6 +36,8 @@ static int compare_params(const void *a, const void *b)
     return order ? order : (x->place > y->place) - (x->place < y->place);
 }
 
+/* Appends '?' and the canonical query, or nothing if it has no parameter. Returns false, and has then appended nothing,
+ * if a key or value has an invalid escape. */
 static bool append_query(struct tc_buf *out, struct tc_slice query)
 {
     TC_VEC(struct param) params = {0};
@@ -80,7 +82,7 @@ static struct tc_slice slice_cut_before(struct tc_slice *s, char c)
 }
 
 /* Appends the authority to `authority`, and the name's canonical text to `text`. `rest` is the name behind the scheme.
- * Returns NULL, or the reason why the name is invalid. */
+ * Returns NULL, or the reason why the name is invalid, a literal. */
 static const char *parse_federated(const struct tc_xds_resource_type *type, struct tc_slice rest,
                                    struct tc_buf *authority, struct tc_buf *text)
 {
@@ -89,7 +91,7 @@ static const char *parse_federated(const struct tc_xds_resource_type *type, stru
     if (strncmp(full, type_prefix, sizeof(type_prefix) - 1) == 0)
         full += sizeof(type_prefix) - 1;
 
-    slice_cut_before(&rest, '#'); /* the fragment names a part of a resource, not the resource */
+    slice_cut_before(&rest, '#'); /* the fragment has directives (xRFC TP1), and is not a part of the name */
     struct tc_slice query = slice_cut_before(&rest, '?'), host = {0};
     if (tc_slice_starts(rest, tc_slice_str("//"))) {
         rest = tc_slice_of(rest.data + 2, rest.len - 2);

@@ -8,8 +8,8 @@
  *
  * A watch has at most one `told` on its way. A later change replaces the value that waits in `news`, under the mutex.
  * So a loop that nobody turns holds one value for each watch, and its watcher may miss values in between. Both loops
- * share the resources, which are immutable. Mail to a loop that has ended is dropped; the drop functions of `stop`,
- * `gone` and `close` see to it that nothing leaks. */
+ * share the resources, which are immutable. Mail to a closed mailbox is dropped, on the thread of the closer or of any
+ * sender; the drop functions see to it that nothing leaks. `close` is the last mail to the origin's loop. */
 #include "xds/client/remote_client.h"
 
 #include <pthread.h>
@@ -19,20 +19,20 @@
 #include "xds/client/remote_load.h"
 #include "xds/client/watcher.h"
 
-/* The origin's end of a remote client. The remote client's loop makes it and sends the two mails. The origin's loop
- * uses the rest. The mail `close` frees it. */
+/* The origin's end of a remote client. The remote client's loop makes this object and sends the two mails. The origin's
+ * loop uses the rest. The mail `close` frees the object. */
 struct remote_origin {
-    struct tc_xds_remote_opts opts;
-    struct tc_xds_client *client;
+    struct tc_xds_remote_opts opts; /* with a reference to each mailbox */
+    struct tc_xds_client *client;   /* the origin, borrowed from opts.open; NULL before */
     struct tc_mail open, close;
 };
 
 struct remote_client {
     struct tc_xds_client base;
-    struct tc_mailbox *here, *there;
-    struct remote_origin *origin;
-    struct tc_link watches;  /* of struct remote_watch: the watches that are not stopped */
-    struct tc_link watching; /* of struct tc_xds_watcher: the user of each of these watches */
+    struct tc_mailbox *here, *there; /* a reference each */
+    struct remote_origin *origin;    /* freed by its mail `close` */
+    struct tc_link watches;          /* of struct remote_watch: the watches that are not stopped */
+    struct tc_link watching;         /* of struct tc_xds_watcher: the user of each of these watches */
     struct tc_xds_remote_loads loads;
 };
 
@@ -44,14 +44,14 @@ static struct remote_client *remote_of(struct tc_xds_client *base)
 /* --- watches --- */
 
 /* The content of the next `told`. changed: on_changed is due, with `resource`, or with `error` if `resource` is NULL.
- * ambient: on_ambient_error is due, after on_changed. */
+ * ambient: on_ambient_error is due, after on_changed. Holds references. */
 struct remote_news {
     bool changed, ambient;
     struct tc_xds_resource *resource;
     struct tc_status error, ambient_error;
 };
 
-/* One watcher of the remote client, and the watch on the origin for it. Freed by `gone`, the origin's last mail about
+/* One watcher of the remote client, and the watch on the origin for this watcher. Freed by `gone`, the last mail about
  * the watch. */
 struct remote_watch {
     /* For the remote client's loop. */
@@ -59,11 +59,11 @@ struct remote_watch {
     struct tc_xds_watcher *user; /* NULL: the watch was stopped */
     /* For the origin's loop. */
     struct tc_xds_watcher watcher;
-    /* For both loops; constant. */
-    struct remote_origin *origin;
+    /* For both loops; constant, but for the links of the mails, which their mailbox uses. */
+    struct remote_origin *origin; /* borrowed; `close` comes after `stop` */
     const struct tc_xds_resource_type *type;
-    struct tc_rstr *name;
-    struct tc_mailbox *here;
+    struct tc_rstr *name;    /* a reference */
+    struct tc_mailbox *here; /* a reference */
     struct tc_mail start, stop, told, gone;
 
     pthread_mutex_t mutex;

@@ -10,8 +10,8 @@
 struct tc_xds_remote_opts {
     struct tc_mailbox *here;  /* of the remote client's loop; borrowed for the call */
     struct tc_mailbox *there; /* of the origin's loop; borrowed for the call */
-    /* Called once on the origin's loop, before the origin is used. Returns the origin, which must live until `close`.
-     * Not called if `there` is closed before. */
+    /* Called once on the origin's loop, before the origin is used. Returns the origin, never NULL, borrowed until
+     * `close`. Not called if `there` is closed before. */
     struct tc_xds_client *(*open)(void *arg);
     /* Called once, last: on the origin's loop, or on the thread that drops the mail if `there` is closed. Gives up
      * `arg`. */
@@ -19,10 +19,10 @@ struct tc_xds_remote_opts {
     void *arg;
 };
 
-/* Returns a client with one reference. Takes a reference of the bootstrap. The remote client's loop may end at any
- * time. When `there` is closed, watches get nothing more. Does-not-exist timers, fallback, the cache and load reports
- * are the origin's; a dump of the remote client shows nothing. A remote client holds back no response of the server
- * (tokens are NULL): its watchers get the newest state when their loop turns, and may miss states in between. */
+/* Returns a client with one reference. Takes a reference of the bootstrap. Either mailbox may be closed at any time:
+ * watches get nothing more from then on. Does-not-exist timers, fallback, the cache and load reports are the origin's;
+ * a dump of the remote client shows nothing. A remote client holds back no response of the server (tokens are NULL):
+ * its watchers get the newest state when their loop turns, and may miss states in between. */
 struct tc_xds_client *tc_xds_remote_client_new(struct tc_loop *loop, struct tc_xds_bootstrap *bootstrap,
                                                const struct tc_xds_remote_opts *opts);
 

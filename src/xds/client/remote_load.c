@@ -1,6 +1,6 @@
 /* The loads of a remote client: counted in stores of its own, on its own loop, without a lock. The counts are sent to
- * the origin's store when the origin asks (it does before each report), when a use ends, and when the remote client
- * ends.
+ * the origin's store when the origin asks, when a use ends, and when the remote client ends. The origin asks before
+ * each report but the last one of a stream, and when the server wants counts by endpoint, or no longer does.
  *
  *   load_share   the loads for one server; lives on both loops and ends with the mail `gone`
  *   load_use     mail: a cluster got its first user, or lost its last
@@ -21,11 +21,11 @@ typedef Envoy__Service__LoadStats__V3__LoadStatsRequest load_request;
 
 /* A cluster that is in use on the origin because the remote client uses it. */
 struct load_used {
-    struct tc_rstr *cluster, *service;
-    struct tc_load_cluster *loads; /* NULL: the origin does not know the server */
+    struct tc_rstr *cluster, *service; /* a reference each; service NULL: none */
+    struct tc_load_cluster *loads;     /* a reference and a use; NULL: the origin does not know the server */
 };
 
-/* The loads for one server. Freed by `gone`, the origin's last mail about them. */
+/* The loads for one server. Freed by `gone`, the last mail about the share. */
 struct load_share {
     /* For the remote client's loop. */
     struct tc_link link;
@@ -39,7 +39,7 @@ struct load_share {
     struct tc_load_source source;
     bool asked; /* `ask` is not answered yet; until then, `ask` and by_endpoint belong to the other loop */
     bool by_endpoint;
-    /* For both loops; constant. */
+    /* For both loops; constant, but for the links of the mails, which their mailbox uses. */
     struct tc_rstr *server_key;
     struct tc_xds_client *const *origin;
     struct tc_mailbox *here, *there;
@@ -238,6 +238,7 @@ static void ask_arrives(struct tc_mail *mail)
 
 /* --- life --- */
 
+/* On the origin's loop; if its mailbox is closed, on the thread that drops the mail. */
 static void origin_ends(struct tc_mail *mail)
 {
     struct load_share *s = TC_CONTAINER_OF(mail, struct load_share, end);

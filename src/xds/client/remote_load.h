@@ -9,8 +9,8 @@
 struct tc_xds_remote_loads {
     struct tc_loop *loop;
     struct tc_mailbox *here, *there;     /* of this loop and of the origin's; borrowed */
-    struct tc_xds_client *const *origin; /* where the origin's loop finds the origin; outlives all mail from here */
-    struct tc_link shares;               /* one for each server */
+    struct tc_xds_client *const *origin; /* where the origin's loop finds the origin; outlives the mail to `there` */
+    struct tc_link shares;               /* of struct load_share, one for each server */
 };
 
 /* The boxes are borrowed until tc_xds_remote_loads_end. */

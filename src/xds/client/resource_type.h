@@ -37,14 +37,14 @@ struct tc_xds_resource_type {
     struct tc_xds_resource *(*decode)(const struct tc_xds_resource_type *type, const struct tc_xds_decode_context *ctx,
                                       struct tc_slice bytes, struct tc_rstr **name,
                                       struct tc_validation_errors *errors);
-    /* Returns the name that `decode` would find, without decoding; empty if the name cannot be found. Borrowed from the
-     * bytes. Serves to find the resource in use, which is not decoded again if its bytes are unchanged (a
+    /* Returns the name that `decode` would find, without decoding; empty: the name is not found this way. Borrowed from
+     * the bytes. Serves to find the resource in use, which is not decoded again if its bytes are unchanged (a
      * state-of-the-world server may send all resources of a type when one changes). */
     struct tc_slice (*peek_name)(struct tc_slice bytes);
     /* Returns whether decoding may take long even if the bytes are few; NULL: never. */
     bool (*slow)(struct tc_slice bytes);
-    /* Returns whether two resources of this type have the same meaning. Equal bytes need not: the meaning may depend on
-     * the server that sent them. */
+    /* Returns whether two resources of this type have the same meaning. Two resources of equal bytes may differ: the
+     * meaning may depend on the server that sent the bytes. */
     bool (*equal)(const struct tc_xds_resource *a, const struct tc_xds_resource *b);
     void (*free)(struct tc_xds_resource *r); /* called when the last reference goes, on any thread */
 };

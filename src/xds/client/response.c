@@ -10,7 +10,9 @@
  * Each resource is accepted or refused by itself. The NACK names all bad resources, as far as its text has room.
  *
  * Fast path: a state-of-the-world server may send all resources of a type when one changes. A resource is found by its
- * name without unpacking (peek_name), and not decoded again if its bytes equal those in use from the same server. */
+ * name without unpacking (peek_name), and not decoded again if its bytes equal those in use from the same server.
+ *
+ * The unpacked response lives until variant->apply returns: entries copy what they keep. Loop thread only. */
 #include "xds/client/response.h"
 
 #include <limits.h>
@@ -76,6 +78,8 @@ static void response_deliver(struct tc_xds_response_context *ctx, const struct t
     }
 }
 
+/* Accepts the value in use again, and returns true, if the response has the same bytes. Otherwise does nothing and
+ * returns false; so for a second resource of one name, too. */
 static bool response_apply_unchanged(struct tc_xds_response_context *ctx, const struct tc_xds_response_resource *r)
 {
     struct tc_xds_entry *e = tc_xds_response_unchanged(ctx, r);
@@ -184,6 +188,8 @@ static bool slice_is_text(struct tc_slice s)
     return tc_utf8_valid(s) && (s.len == 0 || !memchr(s.data, '\0', s.len));
 }
 
+/* Answers with a NACK that has the text. Returns false, and ignores the response, if the stream did not ask for its
+ * type or its nonce is not text. A type or nonce that stands behind an unreadable part counts as empty. */
 static bool response_reject(struct tc_xds_channel *ch, struct tc_slice message, struct tc_xds_token *token,
                             const char *text)
 {

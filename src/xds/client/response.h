@@ -23,8 +23,8 @@ void tc_xds_response_apply_deletion(struct tc_xds_response_context *ctx, struct 
 
 /* Unpacks a response of this form and applies it, or has another thread decode it and applies it later
  * (decode_thread.h). Ignores a response of a type that the stream never asked for. A response that cannot be unpacked
- * is answered with a NACK. Returns false if a response cannot be unpacked and is ignored, because its nonce cannot be
- * read or its type is not one that the stream asked for. Message and token are borrowed. */
+ * is answered with a NACK. Returns false if a response cannot be unpacked and is ignored, because its nonce has a NUL
+ * or invalid UTF-8, or its type is not one that the stream asked for. Message and token are borrowed. */
 bool tc_xds_on_response(struct tc_xds_channel *ch, struct tc_rstr *message, struct tc_xds_token *token,
                         const struct tc_xds_response_variant *variant);
 

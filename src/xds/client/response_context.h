@@ -11,13 +11,14 @@
 
 struct tc_xds_decode_job;
 
-/* The caller sets `ch` and `token`, and leaves the rest zero; decode_thread.c also sets decoded_by, collect_for and
- * regex_bytes. Borrows all it points to. */
+/* The caller sets `ch` and `token`, and leaves the rest zero; decode_thread.c also sets decoded_by and regex_bytes. To
+ * collect, decode_thread.c sets `ch`, type, type_index and collect_for alone. Borrows all that it points to, but owns
+ * `errors`. */
 struct tc_xds_response_context {
     struct tc_xds_channel *ch;
     const struct tc_xds_resource_type *type;
     size_t type_index;
-    struct tc_slice version; /* of the resource that is applied */
+    struct tc_slice version; /* of the resource, error or removal that is applied */
     struct tc_xds_token *token;
     struct tc_validation_errors errors;
     size_t regex_bytes;                    /* for tc_xds_decode_context */
@@ -28,7 +29,7 @@ struct tc_xds_response_context {
 
 /* A resource as it stands in a response, out of its wrapper. */
 struct tc_xds_response_resource {
-    size_t index;
+    size_t index; /* in the response */
     struct tc_slice type_url, bytes;
     struct tc_slice wrapper_name; /* used instead of the resource's own name; empty: none */
 };
@@ -73,14 +74,16 @@ struct tc_xds_response_variant {
     /* Calls fn for each resource that can be unwrapped. */
     void (*each)(struct tc_xds_response_context *ctx, const ProtobufCMessage *message,
                  void (*fn)(struct tc_xds_response_context *ctx, const struct tc_xds_response_resource *resource));
+    /* Applies the whole response, and queues its answer. Ignores a response of a type that the stream never asked
+     * for. */
     void (*apply)(struct tc_xds_response_context *ctx, const ProtobufCMessage *message);
 };
 
 /* Returns the memory that unpacking a message of this size may take: decode_bytes at most. */
 size_t tc_xds_decode_budget(const struct tc_xds_local_client *c, size_t bytes);
 /* Unpacks a response or a wrapper into `arena`. The resources' bytes are not copied but point into `message`, unless
- * the message has an unusual form (tc_xds_values_lift). `options` may be NULL. Returns 0, or a negative error with
- * errors in *f. */
+ * the message has an unusual form (tc_xds_values_lift, `most`). `options` may be NULL. Returns 0, or a negative error
+ * with errors in *f. */
 int tc_xds_response_unpack(const struct tc_xds_response_variant *variant, struct tc_slice message,
                            const struct tc_scan_options *options, struct tc_arena *arena, ProtobufCMessage **out,
                            struct tc_validation_errors *f);

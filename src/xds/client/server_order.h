@@ -15,9 +15,9 @@ const struct tc_status *tc_xds_authority_error(const struct tc_xds_authority_sta
 /* Returns whether the entry's value or error is from another server, so that this server is to send the resource
  * again. */
 bool tc_xds_entry_is_superseded(const struct tc_xds_entry *e, const struct tc_xds_server *server);
-/* Returns whether an authority uses servers behind this channel's. */
+/* Returns whether an authority uses a channel behind this one in its list. */
 bool tc_xds_channel_has_fallback(const struct tc_xds_channel *ch);
-/* Returns whether this server may declare the entry's resource invalid or absent. */
+/* Returns whether this channel's server may declare the entry's resource invalid or absent. */
 bool tc_xds_channel_speaks_for(const struct tc_xds_channel *ch, const struct tc_xds_entry *e);
 
 #endif

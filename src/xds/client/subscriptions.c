@@ -1,5 +1,5 @@
-/* The subscriptions of an ADS stream. This file queues requests, and starts the tasks and timers of the stream. ads.c
- * has the stream, and runs them. Loop thread only. */
+/* The subscriptions of an ADS stream. This file queues requests, and starts the stream's tasks `send` and `outdated`
+ * and its timer `replace`. ads.c has the functions of tasks and timer. Loop thread only. */
 #include "xds/client/subscriptions.h"
 
 #include "xds/client/server_order.h"

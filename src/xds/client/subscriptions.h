@@ -28,7 +28,7 @@ void tc_xds_ads_each_entry(struct tc_xds_channel *ch, size_t type,
  * authority gives the channel back. Takes a reference. Does nothing if the name is stored already. */
 void tc_xds_ads_drop(struct tc_xds_channel *ch, size_t type, struct tc_rstr *name);
 /* Returns whether the server may still count the name as subscribed: the name was dropped since the last request, or
- * the last response had names that are not subscribed to (sent_dropped). */
+ * a response since then had a resource that is not subscribed to (sent_dropped). */
 bool tc_xds_ads_dropped(const struct tc_xds_channel *ch, size_t type, const struct tc_rstr *name);
 /* Forgets the dropped names and clears `sent_dropped`. Called when a request without the names was made or none was
  * due, and when the stream ended. */

@@ -42,7 +42,8 @@ struct tc_xds_stream {
 struct tc_xds_transport_ops {
     /* Opens a stream of the method
      * ("/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"), which waits for a
-     * connection. Never NULL. Callbacks come by the loop, never from inside open, send or read. */
+     * connection. Never NULL. Callbacks come by the loop, never from inside open, send or read. `events` and `arg` are
+     * borrowed until on_status or `cancel`. */
     struct tc_xds_stream *(*open)(struct tc_xds_transport *t, const char *method,
                                   const struct tc_xds_stream_events *events, void *arg);
     /* Connects at once if the transport waits after a failure. */

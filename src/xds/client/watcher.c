@@ -8,12 +8,13 @@
 #include "base/mem.h"
 #include "xds/client/client_internal.h"
 
+/* A callback that is due; holds references. */
 struct watch_event {
     struct tc_link link;
-    bool ambient;
-    struct tc_xds_resource *resource;
+    bool ambient;                     /* on_ambient_error; false: on_changed */
+    struct tc_xds_resource *resource; /* NULL: the event has `error` */
     struct tc_status error;
-    struct tc_xds_token *token;
+    struct tc_xds_token *token; /* of the response that brought the news; NULL: none */
 };
 
 /* The client's side of a watcher: what tc_xds_watcher.internal points at. */
@@ -21,8 +22,8 @@ struct watch_queue {
     struct tc_xds_client *client;
     struct tc_xds_watcher *watcher;
     struct tc_xds_entry *entry; /* NULL: the name cannot be requested, or the client is remote */
-    struct tc_link events;
-    struct tc_task task;
+    struct tc_link events;      /* of struct watch_event */
+    struct tc_task task;        /* queued while there are events */
 };
 
 static void watch_event_free(struct watch_event *e)

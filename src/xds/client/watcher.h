@@ -16,7 +16,7 @@ void tc_xds_watch_start(struct tc_xds_watcher *w, struct tc_xds_client *holder, 
 void tc_xds_watch_stop(struct tc_xds_watcher *w);
 /* Stops all watchers of a list. */
 void tc_xds_watch_stop_all(struct tc_link *list);
-/* Return `holder` and `entry` of tc_xds_watch_start. */
+/* Return `holder`, and `entry`, which may be NULL, of tc_xds_watch_start. */
 struct tc_xds_client *tc_xds_watch_client(const struct tc_xds_watcher *w);
 struct tc_xds_entry *tc_xds_watch_entry(const struct tc_xds_watcher *w);
 /* Queues on_changed with the resource, or with the error if `resource` is NULL; takes references. Callbacks that are

@@ -1,5 +1,5 @@
 /* The life of an xds_channel. It lives while an authority uses it, loads are to be reported on it, or its LRS stream is
- * still open for a last report. The ADS stream ends when no authority uses the channel. */
+ * still open. The ADS stream ends when no authority uses the channel. */
 #include "xds/client/xds_channel.h"
 
 #include "xds/client/ads.h"

@@ -15,7 +15,7 @@ void tc_xds_channel_use(struct tc_xds_channel *ch);
 void tc_xds_channel_put(struct tc_xds_channel *ch);
 /* Frees the channel, unless an authority uses it, loads are to be reported on it, or its LRS stream is still open. */
 void tc_xds_channel_release(struct tc_xds_channel *ch);
-/* Returns the channel's load reports, made if they do not exist. */
+/* Returns the channel's load reports, borrowed; made if they do not exist. */
 struct tc_xds_lrs *tc_xds_channel_lrs(struct tc_xds_channel *ch);
 /* Ends the channel's load reports without a last one, and frees the channel if no authority uses it. */
 void tc_xds_channel_stop_lrs(struct tc_xds_channel *ch);

@@ -7,9 +7,10 @@
 #include "xds/bootstrap/bootstrap.h"
 
 /* Reads and checks the bootstrap: from env->xds_bootstrap_json, or from the process's environment if that is NULL.
- * Returns an object with one reference; NULL with *error. */
+ * Returns an object with one reference. On failure returns NULL with *error: UNAVAILABLE if there is no text or the
+ * file cannot be read, INVALID_ARGUMENT if the text is invalid or a check fails. */
 struct tc_xds_bootstrap *tc_bootstrap_env_read(const struct tc_resolver_env *env, struct tc_status *error);
-/* Returns why this URI cannot be the target of a control plane (tc_free), or NULL. */
+/* Returns why this URI cannot be the target of a control plane (tc_free); NULL: it can be. */
 char *tc_bootstrap_env_uri_error(const char *uri);
 
 #endif

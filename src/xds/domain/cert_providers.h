@@ -16,8 +16,8 @@ struct tc_cert_provider {
 
 /* tc_xds_registries.cert_plugin_known; `arg` is not used. */
 bool tc_cert_plugin_known(void *arg, const char *plugin);
-/* Adds an error at certificate_providers["instance"] for each instance that is not an object, has no plugin_name, or is
- * of a known plugin and has a config that cannot be used. */
+/* Adds an error at or below certificate_providers["instance"] for each instance that is not an object, has no
+ * plugin_name, or is of a known plugin and has a config that cannot be used. */
 void tc_cert_providers_check(const struct tc_xds_bootstrap *b, struct tc_validation_errors *errors);
 
 /* Returns the provider of an instance, with one more reference: the provider in the list `shared` that reads the same
