@@ -1,4 +1,9 @@
-/* Targets other than IP literals, on real sockets: unix sockets, and names that the test's name server resolves. */
+/* Targets other than IP literals, on real sockets: unix sockets, and names that the test's name server resolves.
+ *
+ * The client's loop runs inside of the test's calls (TORC_RUNTIME_CALLER). Echo servers (kits/backends.h) and the name
+ * server have threads of their own. A channel to "shop.test" asks the name server because its target names the name
+ * server's address: "dns://127.0.0.1:PORT/shop.test:PORT". What the name server answers, and how often it was asked, is
+ * in struct name_server; two servers on one port (struct shop) tell by the peer's address which record was used. */
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -27,6 +32,7 @@ static int teardown(void **state)
     return torc_runtime_free(rt);
 }
 
+/* Makes the server also listen on the address in `arg`, a text. Runs on the servers' thread. */
 static void listen_on(struct tc_server *server, void *arg)
 {
     struct tc_addr addr;
@@ -37,6 +43,7 @@ static void listen_on(struct tc_server *server, void *arg)
     tc_addr_fini(&addr);
 }
 
+/* Makes a call on a channel to the target. Expects a response of the request's size, and `peer` as the peer. */
 static void expect_unix(const char *target, const char *peer)
 {
     torc_channel *ch = torc_channel_new(rt, target, NULL, NULL);
@@ -153,6 +160,7 @@ static void names_start(struct name_server *s)
     assert_int_equal(pthread_create(&s->thread, NULL, serve_names, s), 0);
 }
 
+/* Sets the A records of "shop.test". `a` and `b` are literals. NULL: no record; if `a` is NULL, `b` must be NULL. */
 static void names_set(struct name_server *s, const char *a, const char *b)
 {
     pthread_mutex_lock(&s->mutex);
@@ -170,6 +178,7 @@ static unsigned names_queries(struct name_server *s)
     return n;
 }
 
+/* Ends the thread with a datagram, which makes recvfrom return. */
 static void names_stop(struct name_server *s)
 {
     pthread_mutex_lock(&s->mutex);
@@ -183,7 +192,8 @@ static void names_stop(struct name_server *s)
 }
 
 /* Two servers on the same port of 127.0.0.1 and 127.0.0.2, a name server, and the target and options of channels to
- * "shop.test" with that port. `second`: the address of the second server. */
+ * "shop.test" with that port. `port` is part of the kit's text of the first server's address. `second` is the address
+ * of the second server. */
 struct shop {
     struct kit_backends *kit;
     struct name_server names;
@@ -211,6 +221,8 @@ static void shop_close(struct shop *s)
     kit_backends_free(s->kit);
 }
 
+/* Makes a call and returns its status code. `wait`: wait-for-ready. Stores the peer's address and the status text, both
+ * truncated if long. */
 static int call(torc_channel *ch, bool wait, char peer[64], char text[256])
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .wait_for_ready = wait, .timeout_ms = 60000};

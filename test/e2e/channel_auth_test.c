@@ -1,7 +1,12 @@
 /* Call credentials on real connections: on each RPC, over TLS only, awaited within the deadline. Two echo servers
  * (kits/backends.h), one with TLS by a CA of the test and one without, answer with the metadata that they saw.
  * The retry policy may retry an RPC whose credentials fail. test_control_plane tests which credentials reach a control
- * plane (A27, A97). */
+ * plane (A27, A97).
+ *
+ * The client's loop runs inside of the test's calls (TORC_RUNTIME_CALLER), so on_ask and on_release run on the test's
+ * thread. An answer may come from another thread, which the test joins. struct plugin is the application's side of
+ * torc_call_credentials_plugin. Only in test_control_plane do channels have a runtime with a thread of its own, and
+ * struct ads has a mutex for the control plane's thread. */
 #include <jansson.h>
 #include <openssl/pem.h>
 #include <pthread.h>
@@ -90,14 +95,16 @@ static int call(torc_channel *ch, torc_call_credentials *own, char seen[2048], c
 /* How the application's credentials answer: at once, from another thread, never, or with an error. */
 enum how { AT_ONCE, THREAD, NEVER, REFUSE };
 
+/* The application's credentials, and what they saw. */
 struct plugin {
     enum how how;
-    int asked, released;
-    char url[128], method[64];
-    torc_auth_request *pending;
-    pthread_t thread;
+    int asked, released;        /* requests so far, and calls of on_release */
+    char url[128], method[64];  /* of the last request of on_ask */
+    torc_auth_request *pending; /* the last request that was left to `thread` or to the test */
+    pthread_t thread;           /* completes `pending`; the test joins it */
 };
 
+/* Completes the request with the metadata "x-who: number N" and a binary header. */
 static void answer(torc_auth_request *request, int n)
 {
     char text[32];
@@ -345,7 +352,7 @@ static void test_jwt_file(void **state)
     assert_non_null(strstr(message, "/nothing/here cannot be read: No such file"));
     assert_int_equal(call(ch, empty, seen, message), TORC_STATUS_UNAUTHENTICATED);
     assert_non_null(strstr(message, "three parts"));
-    /* {"exp":9999999999} */
+    /* The token's payload is {"exp":9999999999}. */
     write_token(path, "e30.eyJleHAiOjk5OTk5OTk5OTl9.c2ln\n");
     torc_call_credentials *good = torc_call_credentials_jwt_token_file(path, NULL);
     for (int i = 0; i < 3; i++) {
@@ -419,6 +426,7 @@ static void ask_control_plane(struct ads *a, torc_credentials *creds, const char
     kit_backends_free(server); /* the server's thread has ended: *a needs no lock */
 }
 
+/* Writes a service account's key file with a new key. */
 static void write_service_account(const char *path)
 {
     EVP_PKEY *key = EVP_RSA_gen(2048);

@@ -1,13 +1,16 @@
 /* The LB policy of a Cluster as a loadBalancingConfig list in JSON (A52), which the LB registry parses as it parses a
  * service config's.
  *
- *   load_balancing_policy   the first entry of the list that is known; converters[] has a row for each message. Unknown
- *                           entries before it are skipped, an invalid one is an error.
+ *   load_balancing_policy   the first policy of its list that is known; converters[] has a row for each message.
+ *                           Unknown policies before it are skipped, an invalid one is an error.
  *   lb_policy               ROUND_ROBIN, LEAST_REQUEST, RING_HASH, MAGLEV, or an aggregate's CLUSTER_PROVIDED, when
  *                           load_balancing_policy is absent
  *
  * tc_decode_cluster_lb drops the result if there were errors. The LB policies themselves check the finished list
- * (registries.lb_check), so that a config which a policy would refuse is NACKed here. lb_depth limits the nesting. */
+ * (registries.lb_check), so that a config which a policy would refuse is NACKed here. lb_depth limits the nesting.
+ *
+ * Here an entry is the JSON {"name": config}, and a list is [entry]. A function that returns an entry or a list returns
+ * a new reference, or NULL. A function that takes an entry takes over its reference. Runs on any thread. */
 #include "xds/resource/lb_config.h"
 #include "xds/resource/registry.h"
 
@@ -37,12 +40,13 @@ enum {
 
 static json_t *decode_policies(struct tc_decoder *dec, const LbPolicy *m, size_t depth);
 
-/* Returns {"name": config}; takes over config. NULL stays NULL. */
+/* Returns an entry. Takes over `config`; NULL stays NULL. */
 static json_t *policy_named(const char *name, json_t *config)
 {
     return config ? json_pack("{s:o}", name, config) : NULL;
 }
 
+/* Returns the list of one entry. NULL stays NULL. */
 static json_t *policy_list(json_t *entry)
 {
     return entry ? json_pack("[o]", entry) : NULL;
@@ -53,6 +57,7 @@ static bool lb_known(struct tc_decoder *dec, const char *name)
     return tc_xds_registries_lb_known(dec->reg, name);
 }
 
+/* Returns the value, or `unset` if `v` is NULL. Adds an error if the value is out of range. */
 static uint64_t ring_size(struct tc_decoder *dec, const Google__Protobuf__UInt64Value *v, const char *field,
                           uint64_t unset)
 {
@@ -61,8 +66,8 @@ static uint64_t ring_size(struct tc_decoder *dec, const Google__Protobuf__UInt64
     return v ? v->value : unset;
 }
 
-/* A48, with two settings of Envoy: a scan of all endpoints, and a bias for weighted endpoints. The bias is a
- * RuntimeDouble, of which only the default_value counts. */
+/* A48, with two settings of Envoy: full scan, and a bias for weighted endpoints. The bias is a RuntimeDouble, of which
+ * only the default_value counts. `choices` and `bias` may be NULL. Returns an entry, or NULL with an error. */
 static json_t *least_request(struct tc_decoder *dec, const Google__Protobuf__UInt32Value *choices,
                              const Envoy__Config__Core__V3__RuntimeDouble *bias, bool full_scan)
 {
@@ -79,6 +84,7 @@ static json_t *least_request(struct tc_decoder *dec, const Google__Protobuf__UIn
     return policy_named("least_request_experimental", config);
 }
 
+/* Returns an entry, or NULL with errors. `min` and `max` may be NULL: the defaults. */
 static json_t *ring_hash(struct tc_decoder *dec, const Google__Protobuf__UInt64Value *min,
                          const Google__Protobuf__UInt64Value *max)
 {
@@ -93,6 +99,7 @@ static json_t *ring_hash(struct tc_decoder *dec, const Google__Protobuf__UInt64V
                                                             "maxRingSize", (json_int_t)max_size));
 }
 
+/* Returns an entry, or NULL with an error. `size` may be NULL: the default. */
 static json_t *maglev(struct tc_decoder *dec, const Google__Protobuf__UInt64Value *size, bool locality_weighted)
 {
     if (size && !tc_maglev_size_valid(size->value)) {
@@ -105,8 +112,8 @@ static json_t *maglev(struct tc_decoder *dec, const Google__Protobuf__UInt64Valu
     return policy_named("maglev_experimental", config);
 }
 
-/* Adds to the config in `entry`, {"name": config}, the settings that Envoy's policies of consistent hashing have in
- * common. Takes over `entry`, which may be NULL, and returns it; or returns NULL with an error. */
+/* Adds to the config in `entry` the settings that Envoy's policies of consistent hashing have in common. `entry` and
+ * `factor` may be NULL. Returns `entry`; or drops it and returns NULL with an error. */
 static json_t *hashing(struct tc_decoder *dec, json_t *entry, bool use_hostname,
                        const Google__Protobuf__UInt32Value *factor)
 {
@@ -139,8 +146,9 @@ static json_t *hashing_of_extension(struct tc_decoder *dec, json_t *entry, const
     return c ? hashing(dec, entry, c->use_hostname_for_hashing, c->hash_balance_factor) : entry;
 }
 
-/* The converters of extension messages (A52). Each returns {"name": config}, a new reference; NULL without errors if
- * the message is to be skipped; NULL or an entry, with errors, if the message is invalid. */
+/* The converters of extension messages (A52). Each returns an entry; NULL without errors if the message is to be
+ * skipped; NULL or an entry, with errors, if the message is invalid. `depth` is the number of policies around the
+ * message. */
 
 static json_t *from_ring_hash(struct tc_decoder *dec, struct tc_slice bytes, size_t depth)
 {
@@ -219,7 +227,8 @@ static json_t *from_pick_first(struct tc_decoder *dec, struct tc_slice bytes, si
     return m ? policy_named("pick_first", json_pack("{s:b}", "shuffleAddressList", m->shuffle_address_list)) : NULL;
 }
 
-/* Adds a duration to the config. An absent duration is not added: the policy has a default. */
+/* Adds a duration to the config as JSON text, "1.500s", rounded up to milliseconds. A duration that is NULL is not
+ * added: the policy has a default. An invalid duration adds an error at `field`. */
 static void put_duration(struct tc_decoder *dec, json_t *config, const char *key, const char *field,
                          const Google__Protobuf__Duration *d)
 {
@@ -312,7 +321,7 @@ static json_t *from_struct(struct tc_decoder *dec, struct tc_slice bytes, size_t
 
 static const struct {
     const char *message;
-    const char *policy; /* the entry is skipped unless this LB policy is known; NULL: `convert` checks */
+    const char *policy; /* the message is skipped unless this LB policy is known; NULL: `convert` checks */
     json_t *(*convert)(struct tc_decoder *dec, struct tc_slice bytes, size_t depth);
 } converters[] = {
     {"envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash", "ring_hash_experimental", from_ring_hash},
@@ -331,6 +340,7 @@ static const struct {
     {"udpa.type.v1.TypedStruct", NULL, from_struct},
 };
 
+/* Returns what the converter of the message returns; NULL without errors if no converter fits. */
 static json_t *policy_convert(struct tc_decoder *dec, const struct tc_any *any, size_t depth)
 {
     for (size_t i = 0; i < TC_ARRAY_LEN(converters); i++)
@@ -340,6 +350,8 @@ static json_t *policy_convert(struct tc_decoder *dec, const struct tc_any *any, 
     return NULL;
 }
 
+/* Returns what policy_convert returns for the config of a policy. Returns NULL with an error if the policy has no
+ * config, so NULL without errors means that typed_extension_config and typed_config are there. */
 static json_t *decode_policy(struct tc_decoder *dec, const Envoy__Config__Cluster__V3__LoadBalancingPolicy__Policy *m,
                              size_t depth)
 {
@@ -358,8 +370,8 @@ static json_t *decode_policy(struct tc_decoder *dec, const Envoy__Config__Cluste
     return entry;
 }
 
-/* Appends the message name of the unsupported entry i, or the name inside its TypedStruct; "..." for entry MAX_NAMES,
- * and nothing after it. */
+/* Appends the message name of the unsupported policy i, or the name inside its TypedStruct. Appends "..." for the
+ * policy of index MAX_NAMES, and nothing for those after it. */
 static void names_append(struct tc_decoder *dec, struct tc_buf *list, size_t i, const Google__Protobuf__Any *any)
 {
     const char *slash = strrchr(any->type_url, '/');
@@ -377,7 +389,7 @@ static void names_append(struct tc_decoder *dec, struct tc_buf *list, size_t i, 
 }
 
 /* Returns a list with the first policy that is supported as its one entry, or NULL. NULL comes with errors; a list may
- * come with errors, too. */
+ * come with errors, too. `m` may be NULL, which is an error. `depth` is the number of policies around the list. */
 static json_t *decode_policies(struct tc_decoder *dec, const LbPolicy *m, size_t depth)
 {
     size_t errors = dec->errors->count;
@@ -401,7 +413,7 @@ static json_t *decode_policies(struct tc_decoder *dec, const LbPolicy *m, size_t
     return policy_list(entry);
 }
 
-/* Returns a list with wrr_locality, whose child policy is `entry`. Takes over `entry`; NULL stays NULL. */
+/* Returns a list with wrr_locality, whose child policy is `entry`. NULL stays NULL. */
 static json_t *in_localities(json_t *entry)
 {
     json_t *config = entry ? json_pack("{s:[o]}", "childPolicy", entry) : NULL;
@@ -420,6 +432,8 @@ static json_t *least_request_of_cluster(struct tc_decoder *dec, const Cluster *m
     return in_localities(entry);
 }
 
+/* Returns the list of `entry` with the cluster's settings of consistent hashing. NULL stays NULL. Returns NULL with an
+ * error if the settings are invalid. */
 static json_t *hashing_of_cluster(struct tc_decoder *dec, const Cluster *m, json_t *entry)
 {
     const ClusterHashing *c = m->common_lb_config ? m->common_lb_config->consistent_hashing_lb_config : NULL;
@@ -455,6 +469,7 @@ static json_t *maglev_of_cluster(struct tc_decoder *dec, const Cluster *m)
     return hashing_of_cluster(dec, m, entry);
 }
 
+/* Returns a list, or NULL with an error; a list may come with errors, too. */
 static json_t *decode_lb_policy(struct tc_decoder *dec, const Cluster *m, bool aggregate)
 {
     if (m->lb_policy == LB(ROUND_ROBIN) || (m->lb_policy == LB(CLUSTER_PROVIDED) && aggregate))

@@ -82,7 +82,8 @@ static bool trusted_routes(const struct tc_xds_resource *r)
     return routes && routes->trusted;
 }
 
-/* Equal bytes with inline routes mean something else if one server is trusted and the other is not (A81). */
+/* Two listeners of equal bytes differ if their routes are inline, and the bootstrap trusts the server of one of them
+ * alone (A81). */
 static bool listener_equal(const struct tc_xds_resource *a, const struct tc_xds_resource *b)
 {
     return tc_decoded_equal(a, b) && trusted_routes(a) == trusted_routes(b);

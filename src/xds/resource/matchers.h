@@ -1,6 +1,7 @@
 /* String, header and fraction matchers of routes (A28), and string matchers of TLS subject names (A29): data and match
- * functions. The parsers are in route_match_decoder.c and decoder.c. Matchers are immutable; what they point at lives
- * in the resource's arena. Any thread.
+ * functions. The parsers are in route_match_decoder.c and decoder.c. Hash policies read headers by
+ * tc_route_header_value; drops and injected faults use tc_fraction_match. Matchers are immutable; what they point at
+ * lives in the resource's arena. Any thread.
  *
  * `steps` is what is left of a budget (regex/regex.h). The functions take from it, and set it to 0 once it does not
  * suffice. From then on no regex matches, and no matcher matches a header that is present: a caller must ignore the
@@ -37,7 +38,8 @@ struct tc_header_matcher {
 bool tc_string_matcher_match(const struct tc_string_matcher *m, struct tc_slice value, uint64_t *steps);
 /* Matches a request's metadata (A28): several values of one name are joined by ','; a "-bin" name counts as absent;
  * content-type is always "application/grpc". A matcher other than PRESENT fails on an absent header, even if inverted.
- * Takes as many steps as the value has bytes, and those of a regex. `scratch` may be reused between calls. */
+ * Takes as many steps as the value has bytes, and those of a regex. `scratch` may be reused between calls; the caller
+ * frees it. */
 bool tc_header_matcher_match(const struct tc_header_matcher *m, const struct tc_headers *headers,
                              struct tc_buf *scratch, uint64_t *steps);
 /* Stores the value of a header by the rules of tc_header_matcher_match: borrowed from the headers, from `scratch`, or

@@ -1,5 +1,5 @@
-/* Decodes a Cluster's outlier_detection (A50). Absent fields keep A50's defaults. An algorithm whose enforcement is 0
- * percent is off; in xDS that is the default of the failure percentage algorithm. Runs on any thread. */
+/* Decodes a Cluster's outlier_detection (A50). An absent field has A50's default, except that the default of
+ * enforcing_failure_percentage is 0. An algorithm whose enforcement is 0 percent is off. Runs on any thread. */
 #include "xds/resource/cluster_decoder.h"
 
 static void decode_ms(struct tc_decoder *dec, const char *field, const Google__Protobuf__Duration *d, uint64_t *ms)

@@ -6,7 +6,7 @@
 
 /* Sets the defaults, and reads the switches from the environment. */
 void tc_xds_registries_init(struct tc_xds_registries *r);
-/* Returns the registries of a decode context; the defaults if the context is NULL or has none. */
+/* Returns the registries of a decode context, borrowed; the defaults if the context is NULL or has no registries. */
 const struct tc_xds_registries *tc_xds_registries_of(const struct tc_xds_decode_context *ctx);
 /* Returns the filter type by the name of its config or override message; NULL: unknown. */
 const struct tc_http_filter_type *tc_xds_registries_filter(const struct tc_xds_registries *r, struct tc_slice name);

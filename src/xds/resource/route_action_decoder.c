@@ -1,9 +1,12 @@
 /* Decodes what a route does with an RPC: clusters and their weights (A28), hash policies (A42), retries (A44), timeouts
  * (A31), rewriting of the authority (A81, only from a trusted server).
  *
- * A route whose cluster specifier gRPC does not support is left out without an error (A28), so that a route table for
- * other clients, too, can be used. A route whose specifier is a plugin is left out as well; the plugin must be in the
- * table's list. */
+ * A route whose cluster specifier gRPC does not support is left out without an error (A28): other clients may need the
+ * route, and gRPC can use the rest of the table. A route whose specifier is a plugin is left out as well; the plugin
+ * must be in the table's list.
+ *
+ * What the decoded route points at is kept by the resource's arena. An error is added at its path, and decoding goes
+ * on; tc_decode_end then drops the resource. Runs on any thread. */
 #include <stdlib.h>
 
 #include <torc/status.h>
@@ -26,6 +29,7 @@ enum {
     RETRY_MAX_DEFAULT_MS = 250,
 };
 
+/* Returns the bit of a code in retry_on; 0 if A44 does not have the code. */
 static uint32_t retry_code(struct tc_slice name)
 {
     static const struct {
@@ -42,6 +46,7 @@ static uint32_t retry_code(struct tc_slice name)
     return 0; /* A44: other codes are ignored */
 }
 
+/* Stores the duration in *ms, rounded down. Returns false with an error if it is absent, invalid or 0. */
 static bool decode_interval(struct tc_decoder *dec, const char *field, const Google__Protobuf__Duration *d,
                             uint64_t *ms)
 {
@@ -89,6 +94,7 @@ const struct tc_route_retry *tc_decode_retry_policy(struct tc_decoder *dec, cons
     return dec->errors->count == errors ? out : NULL;
 }
 
+/* Returns false with errors. */
 static bool decode_hash_header(struct tc_decoder *dec,
                                const Envoy__Config__Route__V3__RouteAction__HashPolicy__Header *m,
                                struct tc_hash_policy *out)
@@ -148,6 +154,7 @@ size_t tc_decode_hash_policies(struct tc_decoder *dec, size_t n, HashPolicy *con
     return used;
 }
 
+/* A28: a cluster of weight 0 is left out, after its fields are checked. */
 static void decode_weighted(struct tc_decoder *dec, const Envoy__Config__Route__V3__WeightedCluster *m,
                             struct tc_route *out)
 {
@@ -221,7 +228,7 @@ static bool decode_cluster(struct tc_decoder *dec, const RouteConfiguration *m, 
                                  "unknown cluster specifier plugin name \"%s\"",
                                  tc_decode_clip(dec, tc_slice_str(a->cluster_specifier_plugin)));
         return false;
-    default: /* A28: cluster_header and newer kinds */
+    default: /* A28: cluster_header, newer kinds, or none */
         return false;
     }
 }

@@ -11,10 +11,10 @@
 
 /* A retry policy (A44). */
 struct tc_route_retry {
-    uint32_t retry_on;    /* codes by bit (1u << TORC_STATUS_...); 0: the policy never retries */
-    uint32_t num_retries; /* >= 1; an RPC has at most num_retries + 1 attempts */
-    uint64_t base_interval_ms;
-    uint64_t max_interval_ms;
+    uint32_t retry_on;         /* codes by bit (1u << TORC_STATUS_...); 0: the policy never retries */
+    uint32_t num_retries;      /* >= 1; an RPC has at most num_retries + 1 attempts */
+    uint64_t base_interval_ms; /* >= 1 */
+    uint64_t max_interval_ms;  /* >= base_interval_ms */
 };
 
 struct tc_weighted_cluster {

@@ -3,7 +3,11 @@
  *
  * route_match_decoder.c decodes what a route matches, route_action_decoder.c what it does. A virtual host's retry
  * policy is the default of its routes. `trusted` says whether the bootstrap trusts the server that sent the routes
- * (A81). */
+ * (A81).
+ *
+ * An error is added at its path, and decoding goes on; tc_decode_end then frees the resource. A table beyond the limits
+ * is not read further, nor is a route that is left out because of its match. The resource's arena keeps the table. Runs
+ * on any thread. */
 #include "xds/resource/route_config_decoder.h"
 
 #include "base/mem.h"
@@ -42,7 +46,7 @@ static void decode_domains(struct tc_decoder *dec, const VirtualHost *m, struct 
     out->domains = domains;
 }
 
-/* Returns false when the route is left out. */
+/* Returns false when the route is left out. `retry` is the virtual host's policy, or NULL. */
 static bool decode_route(struct tc_decoder *dec, const RouteConfiguration *config, const Route *m,
                          const struct tc_route_retry *retry, struct tc_route *out)
 {
@@ -87,7 +91,8 @@ static void decode_vhost(struct tc_decoder *dec, const RouteConfiguration *confi
     out->routes = routes;
 }
 
-/* Torc has no cluster specifier plugins: a plugin in the list is an error unless it is optional. */
+/* Torc has no cluster specifier plugins: a plugin in the list is an error unless it is optional. An optional plugin
+ * without extension, name or config is an error, too. Sorts the list. */
 static void decode_plugins(struct tc_decoder *dec, const RouteConfiguration *m)
 {
     struct tc_any any;
@@ -110,6 +115,7 @@ static void decode_plugins(struct tc_decoder *dec, const RouteConfiguration *m)
     tc_decode_sort_plugins(m);
 }
 
+/* Returns false with errors if there are too many virtual hosts or routes. */
 static bool within_limits(struct tc_decoder *dec, const RouteConfiguration *m)
 {
     const struct tc_resource_limits *limits = &dec->limits;
@@ -140,7 +146,7 @@ void tc_decode_route_table(struct tc_decoder *dec, const RouteConfiguration *m, 
     out->trusted = tc_decode_is_trusted(dec);
 }
 
-/* Equal bytes mean something else if one server is trusted and the other is not (A81). */
+/* Two resources of equal bytes differ if the bootstrap trusts the server of one of them alone (A81). */
 static bool route_config_equal(const struct tc_xds_resource *a, const struct tc_xds_resource *b)
 {
     return tc_decoded_equal(a, b) && tc_route_config_of(a)->table.trusted == tc_route_config_of(b)->table.trusted;

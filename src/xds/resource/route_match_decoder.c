@@ -1,8 +1,11 @@
 /* Decodes the matchers of a route (A28): path, headers, fraction.
  *
  * gRPC paths are "/service/method". A route whose prefix or path matches no such path is left out without an error, and
- * so is a route with query parameters. An unknown specifier, an invalid regex or range, or an empty header name is an
- * error. Header names are stored in lower case, as in metadata. */
+ * so is a route with query parameters: their other matchers are not checked. In other routes an unknown specifier, an
+ * invalid regex, string matcher, range or fraction, or an empty header name is an error. Header names are stored in
+ * lower case, as in metadata.
+ *
+ * Texts and regexes are kept by the resource's arena. Runs on any thread. */
 #include "xds/resource/route_config_decoder.h"
 
 #define PATH(x) ENVOY__CONFIG__ROUTE__V3__ROUTE_MATCH__PATH_SPECIFIER_##x
@@ -37,6 +40,7 @@ static bool path_possible(const char *path)
     return second && second != path + 1 && second[1] && !strchr(second + 1, '/');
 }
 
+/* Returns false if the route is to be left out: without an error if no gRPC path matches. */
 static bool parse_path(struct tc_decoder *dec, const Envoy__Config__Route__V3__RouteMatch *m,
                        struct tc_string_matcher *out)
 {
@@ -69,6 +73,7 @@ static bool matcher_set_string(struct tc_decoder *dec, struct tc_header_matcher 
     return true;
 }
 
+/* Returns false with an error. */
 static bool parse_specifier(struct tc_decoder *dec, const Envoy__Config__Route__V3__HeaderMatcher *m,
                             struct tc_header_matcher *out)
 {

@@ -1,7 +1,7 @@
 /* Decodes the stateful session filter's config (A55) and its overrides. xds/filter/session_filter.c applies it to RPCs.
  *
  * The cookie is the only session state that gRPC knows; another kind is an error. `on` stays false for a config without
- * session state, and for an override that disables the filter. */
+ * session state, and for an override that disables the filter or has no content. Runs on any thread. */
 #include "xds/resource/session_filter.h"
 
 #include "pb/envoy/extensions/filters/http/stateful_session/v3/stateful_session.pb-c.h"

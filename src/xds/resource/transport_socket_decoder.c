@@ -1,9 +1,13 @@
 /* Decodes a Cluster's transport_socket: UpstreamTlsContext, alone or in Http11ProxyUpstreamTransport (A29, A82, A86,
  * A101).
  *
- * A security setting that gRPC does not implement is an error and not ignored: the checks would be weaker than the
- * control plane asked for. Certificates come from instances of the bootstrap's certificate_providers; roots may be the
- * system's (A82). An unknown instance or plugin is an error here, not at the first handshake. */
+ * A29: a security setting of CommonTlsContext that gRPC does not implement is an error and not ignored: otherwise the
+ * checks would be weaker than the control plane asked for. alpn_protocols and trusted_ca are ignored, and so are the
+ * members of UpstreamTlsContext that are not read here.
+ *
+ * Certificates come from instances of the bootstrap's certificate_providers; roots may be the system's (A82). An
+ * unknown instance or plugin is an error here, not at the first handshake. The resource's arena keeps the settings.
+ * Runs on any thread. */
 #include "xds/resource/cluster_decoder.h"
 
 #include "pb/envoy/extensions/transport_sockets/http_11_proxy/v3/upstream_http_11_connect.pb-c.h"
@@ -20,9 +24,9 @@ typedef Envoy__Extensions__TransportSockets__Http11Proxy__V3__Http11ProxyUpstrea
 #define UPSTREAM "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
 #define VALIDATION(x) ENVOY__EXTENSIONS__TRANSPORT_SOCKETS__TLS__V3__COMMON_TLS_CONTEXT__VALIDATION_CONTEXT_TYPE_##x
 
-/* Returns the name of a certificate provider instance, kept by the arena. Adds an error if the bootstrap does not have
- * the instance, or if its plugin is not supported. Takes the message's two fields, because messages of two types have
- * them. */
+/* Returns the name of a certificate provider instance, and stores the certificate's name; the arena keeps both. Adds an
+ * error if the bootstrap does not have the instance, or if its plugin is not supported; returns the name also then.
+ * Takes the message's two fields, because messages of two types have them. */
 static struct tc_rstr *decode_instance(struct tc_decoder *dec, const char *field, const char *instance,
                                        const char *certificate, struct tc_slice *certificate_name)
 {

@@ -2,7 +2,10 @@
  *
  * Shared parts are compared by pointer: the dependency manager keeps the old snapshot of a cluster while nothing about
  * the cluster changes. Clusters are sorted by name. A reader that asks each config for the same cluster remembers the
- * cluster's place (tc_xds_config_cluster_at), which saves the search while the place stays. */
+ * cluster's place (tc_xds_config_cluster_at), which saves the search while the place stays.
+ *
+ * A config holds references of its resources and snapshots; it borrows the client and the pool. Any thread may hold,
+ * read and release a config. */
 #include "xds/resource/xds_config.h"
 
 #include "base/mem.h"

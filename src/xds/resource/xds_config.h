@@ -14,7 +14,7 @@ struct tc_xds_client_pool;
 struct tc_xds_client;
 
 /* One cluster, an immutable snapshot. While nothing about the cluster changes, successive configs hold the same
- * snapshot: readers compare pointers. */
+ * snapshot: readers compare pointers. The snapshot holds references of all that it points at. */
 struct tc_cluster_config {
     struct tc_ref ref;
     struct tc_rstr *name;
@@ -67,11 +67,11 @@ struct tc_xds_config *tc_xds_config_copy(const struct tc_xds_config *c);
 /* Returns a copy without the clusters, with one reference: for a reader that only routes, and must not keep old
  * endpoints in memory. */
 struct tc_xds_config *tc_xds_config_routing(const struct tc_xds_config *c);
-/* Returns the cluster, borrowed; NULL when the config has none of that name. */
+/* Returns the cluster, borrowed from the config; NULL when the config has none of that name. */
 struct tc_cluster_config *tc_xds_config_cluster(const struct tc_xds_config *c, struct tc_slice name);
-/* Returns the cluster, borrowed, or NULL. For a caller that asks for one cluster in each config. Tries index *place
- * first: the cluster's index in the last config, or any number. If the cluster is found, *place becomes its index in
- * this config. */
+/* Returns the cluster, borrowed from the config, or NULL. For a caller that asks for one cluster in each config. Tries
+ * index *place first: the cluster's index in the last config, or any number. If the cluster is found, *place becomes
+ * its index in this config. */
 struct tc_cluster_config *tc_xds_config_cluster_at(const struct tc_xds_config *c, struct tc_slice name, size_t *place);
 
 /* Returns the text with " (node ID:<id>)" behind it, or a copy if the text has "node ID:" already; a new reference. */
