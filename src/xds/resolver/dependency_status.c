@@ -3,7 +3,11 @@
  *
  * The text of an error names the xDS node, and most texts name the resource and its service (LDS, RDS, CDS, EDS, LEDS),
  * so that the reader of a failed RPC's status knows where to look. Errors beside values (A88) go into a cluster's
- * resolution note, which the LB policies append to the status of RPCs that fail because no endpoint can be reached. */
+ * resolution note, which the LB policies append to the status of RPCs that fail because no endpoint can be reached. The
+ * text of tc_dep_no_vhost has such errors, too.
+ *
+ * A tc_rstr or tc_status that a function returns is a new one, and the caller's. The nodes are only read. Loop thread
+ * only. */
 #include "xds/resolver/dependency_manager_internal.h"
 
 enum {
@@ -28,7 +32,7 @@ static void append_error(struct tc_buf *out, struct tc_slice text)
     tc_buf_printf(out, ": %.*s%s", (int)len, text.data, len < text.len ? "..." : "");
 }
 
-/* Appends the resource and its error. */
+/* Appends the resource and `error`: the node's error or its ambient error. */
 static void describe_node(struct tc_buf *out, const struct tc_dep_node *n, const struct tc_status *error)
 {
     const char *quote = n->type == &tc_eds_type ? "" : "\"";
@@ -202,6 +206,7 @@ struct tc_rstr *tc_dep_resolution_note(const struct tc_dependency_manager *m, co
 
 /* --- nothing to route by --- */
 
+/* Returns an UNAVAILABLE with the text and the xDS node. Frees the text. */
 static struct tc_status manager_unavailable(const struct tc_dependency_manager *m, struct tc_buf *text)
 {
     struct tc_status status = {TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS,

@@ -1,14 +1,18 @@
 /* The walk from routes to clusters, and what each cluster needs (A37, A74).
  *
  * A root is a cluster that a route names or a subscription holds. Its tree is walked depth first. A name that the walk
- * of the root has `seen` already is skipped, since the earliest place counts (A37). Limits: depth 16, 1024 leaf
- * clusters per root (or the bootstrap's aggregate_clusters, if that is more), 65,536 leaf clusters and 262,144 names
- * for all aggregates of a channel. Exceeding a limit fails that aggregate alone. The clusters of the routes are walked
- * first, in the order of the routes, so that it does not depend on chance which aggregate fails. */
+ * of the root has `seen` already is skipped, since the earliest place counts (A37). Limits: 16 levels with the root,
+ * 1024 leaf clusters per root (or the bootstrap's aggregate_clusters, if that is more), 65,536 leaf clusters and
+ * 262,144 names for all aggregates of a channel. An aggregate that exceeds a limit fails, and the others stay; but once
+ * the names are used up, each aggregate that follows fails. The clusters of the routes are walked first, in the order
+ * of the routes, so that it does not depend on chance which aggregate fails.
+ *
+ * The walk makes the nodes that it needs, and gives them the round's number in `mark`. The manager's tables own the
+ * nodes. Loop thread only. */
 #include "xds/resolver/dependency_manager_internal.h"
 
 enum {
-    MAX_DEPTH = 16,            /* A37 */
+    MAX_DEPTH = 16,            /* levels of a tree, the root's included (A37) */
     MAX_LEAVES = 1024,         /* leaf clusters of a root; see max_leaf_clusters */
     MAX_LEAVES_IN_ALL = 65536, /* leaf clusters of all root aggregates; one below two roots counts twice */
     MAX_NAMES_IN_ALL = 262144, /* names walked below all roots, repeated ones too */
@@ -34,7 +38,8 @@ static enum tc_dep_excess name_exceeds(struct tc_dependency_manager *m, const st
     return depth >= MAX_DEPTH ? TC_DEP_TOO_DEEP : TC_DEP_WHOLE;
 }
 
-/* Marks a cluster and all clusters below it, and appends the leaf clusters. Skips names that the walk has seen already.
+/* Marks a cluster, its EDS resource and all clusters below it, and resolves the name of a LOGICAL_DNS cluster. Appends
+ * the leaf clusters, to which a cluster without a Cluster resource belongs. Skips names that the walk has seen already.
  * Sets tree->excess at a limit, and goes no deeper; any limit but the depth ends the whole walk of the root. Returns
  * false if a resource or an address is not known yet. */
 static bool walk_cluster(struct tc_dependency_manager *m, struct tc_slice name, unsigned depth,

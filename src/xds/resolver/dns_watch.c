@@ -9,14 +9,15 @@
 struct tc_dns_watch {
     struct tc_resolver_env env;
     struct tc_resolver *resolver;
-    struct tc_endpoints *endpoints;
-    struct tc_status error;
+    struct tc_endpoints *endpoints; /* the last good answer; NULL: none yet */
+    struct tc_status error;         /* why the last resolution failed; OK: it succeeded, or none is over */
     char *target;
     tc_dns_watch_fn fn;
     void *arg;
 };
 
-/* Returns a list with all addresses in one endpoint (A61), in a locality whose names are empty. */
+/* Returns a list with all addresses in one endpoint (A61), in a locality whose names are empty; an empty list if there
+ * are no addresses. */
 static struct tc_endpoints *endpoints_merge(const struct tc_endpoints *found, const char *hostname)
 {
     TC_VEC(struct tc_addr) addrs = {0};

@@ -3,13 +3,13 @@
  *   bootstrap -> client (client_pool.h) -> dependency manager -> on_config -> report
  *
  * A report has three parts: the config selector (made again when routing changed or an error is over), the LB config (a
- * cluster manager with a child for every cluster in use), the XdsConfig as attributes for the policies. A cluster is in
- * use while the selector or an RPC refers to it. When the last reference goes, the cluster leaves the LB config with
- * the next report.
+ * cluster manager with a child for every cluster in use), the XdsConfig as attributes for the policies. A report of an
+ * error has a status instead of the selector. A cluster is in use while the selector or an RPC refers to it. When the
+ * last reference goes, the cluster leaves the LB config with the next report.
  *
- * A bootstrap that cannot be read fails the channel's RPCs, and is read again with backoff: another process, such as
- * istio-agent, may write it later. A bootstrap that the channel was given as JSON text is read once. Loop thread only,
- * except xds_authority. */
+ * A bootstrap that cannot be read, or is invalid, fails the channel's RPCs, and is read again with backoff: another
+ * process, such as istio-agent, may write it later. A bootstrap that the channel was given as JSON text is read once.
+ * Loop thread only, except xds_authority. */
 #include "xds/resolver/xds_resolver.h"
 
 #include <stdlib.h>
@@ -30,15 +30,15 @@ struct xds_resolver {
     struct tc_pool_client *shared; /* a reference; NULL: `client` is the caller's, or there is none */
     struct tc_backoff backoff;     /* of reading the bootstrap */
     struct tc_timer read_again;
-    struct tc_xds_client *client; /* borrowed from `shared` or the caller; NULL: the bootstrap cannot be read */
+    struct tc_xds_client *client; /* borrowed from `shared` or the caller; NULL: the bootstrap cannot be used */
     struct tc_dependency_manager *manager; /* NULL: not started, or see `error` */
     struct tc_cluster_refs clusters;
     struct tc_resolver_env dns_env; /* of LOGICAL_DNS clusters */
     /* The next report: */
-    struct tc_xds_config *config; /* the last good one; NULL: none yet */
-    struct tc_config_selector *selector;
-    struct tc_lb_config *lb_config; /* of the clusters in use; NULL: they have changed */
-    struct tc_status error;         /* why nothing can be routed; OK: `config` holds */
+    struct tc_xds_config *config;        /* the last good one; NULL: none yet */
+    struct tc_config_selector *selector; /* routes as `config` says; NULL: none yet, or see `error` */
+    struct tc_lb_config *lb_config;      /* of the clusters in use; NULL: not made yet, or the clusters have changed */
+    struct tc_status error;              /* why nothing can be routed; OK: `config` holds, or nothing is known yet */
     struct tc_task report;
 };
 
@@ -159,7 +159,7 @@ static void on_cluster_unused(struct tc_cluster_refs *refs, struct tc_rstr *name
     schedule_report(r);
 }
 
-/* --- the resolver --- */
+/* --- the client and the dependency manager --- */
 
 static void resolver_start_manager(struct xds_resolver *r)
 {
@@ -171,8 +171,6 @@ static void resolver_start_manager(struct xds_resolver *r)
     };
     r->manager = tc_dependency_manager_new(r->base.env->loop, r->client, &opts, &events, r);
 }
-
-/* --- the client --- */
 
 static void resolver_find_listener(struct xds_resolver *r)
 {
@@ -211,8 +209,8 @@ static void resolver_find_client(struct xds_resolver *r)
     tc_status_fini(&why);
 }
 
-/* Begins to watch if there is no error. Otherwise reports the error. If the bootstrap could not be read, tries it again
- * later, unless it was given as JSON text. */
+/* Begins to watch if there is no error. Otherwise reports the error. If the bootstrap could not be read or is invalid,
+ * reads it again later, unless it was given as JSON text. */
 static void resolver_go_on(struct xds_resolver *r)
 {
     if (tc_status_ok(&r->error)) {
@@ -230,6 +228,8 @@ static void on_read_again(struct tc_timer *timer)
     resolver_find_client(r);
     resolver_go_on(r);
 }
+
+/* --- the resolver --- */
 
 static void xds_start(struct tc_resolver *base)
 {

@@ -3,14 +3,16 @@
  * decode_cluster calls one function after the other for the fields. Each adds its errors at its own path, and decoding
  * goes on, so that a NACK shows all errors of a resource. Where a Cluster field is validated:
  *
- *   discovery type, EDS, DNS, aggregate   here
+ *   name, discovery type, EDS, DNS, aggregate   here
  *   load_balancing_policy, lb_policy      lb_config.c (A52), checked by the LB policies themselves (lb_check)
  *   transport_socket                      transport_socket_decoder.c (A29, A86, A101)
  *   outlier_detection                     outlier_decoder.c (A50)
  *   lrs_server, metrics, circuit breakers, override hosts, HTTP options   here
  *
- * transport_socket_matches is read to be refused. Fields that Torc does not read are not in proto/. Runs on any
- * thread. */
+ * transport_socket_matches is read to be refused. Other fields, such as connect_timeout and metadata, are ignored.
+ *
+ * A message is in the decoder's scratch arena. What is stored in the struct tc_cluster lives in the resource's arena.
+ * Runs on any thread. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -287,7 +289,8 @@ static void decode_cluster(struct tc_decoder *dec, const Cluster *m, struct tc_c
     decode_upstream_config(dec, m, out);
 }
 
-/* lrs_server "self" means the server that sent the resource, so equal bytes from two servers are not equal. */
+/* lrs_server "self" means the server that sent the resource: resources with an lrs_server are not equal if two servers
+ * sent them, though their bytes are equal. */
 static bool cluster_equal(const struct tc_xds_resource *a, const struct tc_xds_resource *b)
 {
     return tc_decoded_equal(a, b) && tc_rstr_eq(tc_cluster_of(a)->lrs_server, tc_cluster_of(b)->lrs_server);

@@ -20,7 +20,8 @@ struct tc_cluster_ref {
 /* Embedded in the resolver. */
 struct tc_cluster_refs {
     struct tc_cluster_ref *table; /* by name */
-    /* Called when a cluster has got its first reference, and when it has lost the last one and has left `table`. */
+    /* Called when a cluster has got its first reference, and when it has lost the last one and has left `table`. The
+     * name is borrowed for the call. */
     void (*on_used)(struct tc_cluster_refs *refs, struct tc_rstr *name);
     void (*on_unused)(struct tc_cluster_refs *refs, struct tc_rstr *name);
 };

@@ -1,6 +1,6 @@
 /* The decoder that all resource types share: the state of one decoding, unpacking, and the small messages that occur in
  * many resources. A function that refuses something adds an error at the present path; a function with a parameter
- * `field` adds it at that field. Any thread decodes, each with a context of its own. */
+ * `field` adds it at that field or below it. Any thread decodes, each with a context of its own. */
 #ifndef TC_XDS_RESOURCE_DECODER_H
 #define TC_XDS_RESOURCE_DECODER_H
 
@@ -21,24 +21,25 @@
 #include "xds/resource/registry_types.h"
 #include "xds/resource/resource_arena.h"
 
+/* ctx, reg, arena and errors are borrowed. ctx may be NULL (the defaults), except when a Cluster is decoded. */
 struct tc_decoder {
     const struct tc_xds_decode_context *ctx;
     const struct tc_xds_registries *reg;
     struct tc_resource_limits limits; /* of the registries, or of the bootstrap if it sets them */
     struct tc_resource_arena *arena;  /* of the resource that is built */
     struct tc_validation_errors *errors;
-    size_t errors_before;        /* errors->count at the beginning */
-    struct tc_arena scratch;     /* unpacked messages; freed when the decoding ends */
-    struct tc_scan_options scan; /* zeroed: defaults */
-    size_t n_hash_policies;      /* of hash_policies: those of a Cluster's LB policy; NULL if it has none */
-    const struct tc_hash_policy *hash_policies;
+    size_t errors_before;                       /* errors->count at the beginning */
+    struct tc_arena scratch;                    /* unpacked messages; freed when the decoding ends */
+    struct tc_scan_options scan;                /* zeroed: defaults */
+    size_t n_hash_policies;                     /* the length of hash_policies */
+    const struct tc_hash_policy *hash_policies; /* of a Cluster's LB policy, in `arena`; NULL: it has none */
     /* Bytes of compiled regexes and of what reading them costs, unless ctx->regex_bytes counts them. A regex that does
      * not compile counts as the largest that is allowed. */
     size_t regex_bytes;
 };
 
-/* `registries` are those of `ctx` (tc_xds_registries_of). `bytes` is the size of the whole resource, which bounds what
- * all its unpacked messages may cost. */
+/* `registries` are those of `ctx` (tc_xds_registries_of). `bytes` is the size of the whole resource. The budget of
+ * `scratch` is tc_unpack_budget of it, or the limit decode_bytes if that is less. */
 void tc_decoder_init(struct tc_decoder *dec, const struct tc_xds_decode_context *ctx,
                      const struct tc_xds_registries *registries, struct tc_resource_arena *arena, size_t bytes,
                      struct tc_validation_errors *errors);
@@ -94,8 +95,8 @@ const char *tc_decode_clip(struct tc_decoder *dec, struct tc_slice text);
 struct tc_slice tc_decode_peek_name(struct tc_slice bytes);
 /* Returns the peeked name as a new reference, or NULL. Works on messages that tc_decode_message rejects, too. */
 struct tc_rstr *tc_decode_name(struct tc_slice bytes);
-/* tc_xds_resource_type.slow for types with regular expressions. Returns true for a resource that is large, or that may
- * have a pattern with repetitions or named classes, which takes long to compile. */
+/* tc_xds_resource_type.slow for types with regular expressions. Returns true for a resource of 16,384 bytes or more,
+ * and for one that may have a pattern with repetitions or named classes, which takes long to compile. */
 bool tc_decode_may_be_slow(struct tc_slice bytes);
 /* Returns false, with "must be non-empty" at `field`, if the text is NULL or empty. */
 bool tc_decode_nonempty(struct tc_decoder *dec, const char *text, const char *field);

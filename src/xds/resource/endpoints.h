@@ -28,7 +28,9 @@ struct tc_eds_locality {
     const struct tc_eds_endpoint *endpoints;
     struct tc_rstr *collection;  /* the name of the collection that has the endpoints (A95); NULL: they stand here */
     const struct tc_addr *proxy; /* A86: of the locality's metadata, for endpoints of the collection */
-    /* The collection, in the copy that the dependency manager completes (dependency_collections.c); NULL: not known. */
+    /* The collection, in the copy that the dependency manager completes (dependency_collections.c). NULL in the
+     * resource itself. NULL in the copy if the locality names no collection, or names one that has no value or is
+     * beyond MAX_COLLECTIONS. */
     const struct tc_eds_collection *from;
 };
 

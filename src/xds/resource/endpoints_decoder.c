@@ -8,12 +8,14 @@
  *   within_limits      counts localities and addresses without memory
  *   decode_locality    decodes each locality with a weight, and its endpoints (A27: health, weight; A61: additional
  *                      addresses)
- *   group_priorities   sorts by priority and name; refuses a gap between priorities, a locality that occurs twice, and
- *                      weights whose sum is beyond uint32
- *   check_duplicates   refuses an address that occurs twice
+ *   group_priorities   sorts by priority and name; refuses a gap between priorities, a locality that occurs twice in
+ *                      a priority, and a priority whose localities' weights add up to more than UINT32_MAX
+ *   check_duplicates   refuses an address that occurs twice in the resource
+ *   decode_drops       decodes the drop categories
  *
  * Endpoints without a port and hostnames that cannot be used are left out, and counted for a line in the log: an error
- * for one endpoint would cost all of them. Runs on any thread. */
+ * for one endpoint would cost all of them. What is kept of a message lives in the resource's arena. Runs on any
+ * thread. */
 #include <stdlib.h>
 
 #include "base/headers.h"
@@ -31,7 +33,7 @@ typedef Envoy__Config__Endpoint__V3__LbEndpoint LbEndpoint;
 typedef Envoy__Config__Endpoint__V3__ClusterLoadAssignment__Policy__DropOverload Drop;
 
 enum {
-    ENDPOINTS_OF_SCAN = 262144, /* the scan's default of max_elements is 16 for each of so many endpoints */
+    ENDPOINTS_OF_SCAN = 262144, /* the scan's default of max_elements is 16 times this number */
 };
 #define LB_CONFIG(x) ENVOY__CONFIG__ENDPOINT__V3__LOCALITY_LB_ENDPOINTS__LB_CONFIG_##x
 #define HEALTH(x) ENVOY__CONFIG__CORE__V3__HEALTH_STATUS__##x
@@ -51,6 +53,8 @@ struct eds_decoder {
     size_t portless, bad_hostnames;      /* endpoints left out, hostnames left out */
 };
 
+/* The outcome of an address, the worst first: of several, decode_addresses takes the worst. REFUSED comes with an
+ * error. */
 enum address { REFUSED, PORTLESS, USABLE };
 
 static enum address decode_socket_address(struct tc_decoder *dec, const Envoy__Config__Core__V3__Address *a,
@@ -246,7 +250,7 @@ static bool locality_has_weight(const Locality *from)
     return from->load_balancing_weight && from->load_balancing_weight->value != 0;
 }
 
-/* Unpacks an endpoint into e->r.scratch, which frees the endpoint before. Returns NULL with an error. */
+/* Frees the messages of the last endpoint, and unpacks an endpoint into e->r.scratch. Returns NULL with an error. */
 static const LbEndpoint *unpack_endpoint(struct eds_decoder *e, struct tc_slice bytes)
 {
     ProtobufCMessage *m = NULL;
@@ -397,8 +401,8 @@ static void check_duplicates(struct eds_decoder *e)
     tc_free(table);
 }
 
-/* Returns whether the resource is within its limits, before anything is built. Adds an error for each limit
- * exceeded. */
+/* Returns whether the numbers of localities and addresses are within the limits, before anything is built. Adds an
+ * error for each limit that is exceeded. */
 static bool within_limits(struct eds_decoder *e, struct tc_slice bytes)
 {
     const struct tc_resource_limits *limits = &e->r.limits;
@@ -480,7 +484,7 @@ static const Assignment *unpack_assignment(struct eds_decoder *e, struct tc_slic
     return (const Assignment *)m;
 }
 
-/* Raises the scan's bounds, so that as many endpoints pass as the limits allow. */
+/* Sets the scan's bounds, so that as many endpoints pass as the limits allow. */
 static void scan_bounds(struct tc_decoder *dec)
 {
     dec->scan.max_repeated = TC_MAX(dec->limits.eds_endpoints, dec->limits.eds_localities);

@@ -1,6 +1,6 @@
 /* Takes the endpoints' bytes out of a ClusterLoadAssignment before it is unpacked. Each endpoint is then unpacked by
  * itself, into memory that the next endpoint uses again: the messages of one endpoint take hundreds of bytes, and a
- * resource may have a hundred thousand endpoints. Any thread. */
+ * resource may have 262,144 endpoints by default. Any thread. */
 #ifndef TC_XDS_RESOURCE_ENDPOINTS_SPLIT_H
 #define TC_XDS_RESOURCE_ENDPOINTS_SPLIT_H
 
@@ -9,7 +9,7 @@
 
 struct tc_endpoint_counts {
     size_t localities;
-    size_t addresses; /* one for each endpoint, and each additional address */
+    size_t addresses; /* one for each endpoint, and one for each additional address */
 };
 
 struct tc_lifted_endpoints {

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "xds/resource/matchers.h"
 
+/* Hashes the header's value, rewritten if the policy has a regex. Returns false if the RPC does not have the header. */
 static bool hash_header(const struct tc_hash_policy *p, const struct tc_headers *headers, uint64_t *steps,
                         uint64_t *hash)
 {

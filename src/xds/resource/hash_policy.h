@@ -26,9 +26,10 @@ struct tc_hash_policy {
 };
 
 /* Stores the RPC's hash: the first result, then rotl(hash, 1) ^ result for each further one. A terminal policy ends the
- * walk once there is a hash. The rewrites take from one budget, TC_REGEX_REPLACE_STEPS, in their order; a value for
- * which the rest does not suffice is hashed with only its first matches replaced. Returns false, and leaves *hash, if
- * no policy has a result; the caller then takes a random number. `channel_id` is random and fixed for the channel. */
+ * walk once there is a hash. The rewrites take steps from one budget, TC_REGEX_REPLACE_STEPS, in their order; a value
+ * for which the steps that are left do not suffice is hashed with only its first matches replaced. Returns false, and
+ * leaves *hash, if no policy has a result; the caller then takes a random number. `channel_id` is random and fixed for
+ * the channel. */
 bool tc_hash_policies_compute(const struct tc_hash_policy *policies, size_t n, const struct tc_headers *headers,
                               uint64_t channel_id, uint64_t *hash);
 

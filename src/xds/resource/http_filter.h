@@ -30,8 +30,8 @@ struct tc_http_filter_type {
 
 /* The router, the only terminal filter: every chain ends with it. */
 extern const struct tc_http_filter_type tc_http_filter_router;
-/* RBAC (A41) is for servers: a listener for clients is refused if it requires RBAC. Routes may serve clients and
- * servers, so that overrides of RBAC are accepted. */
+/* RBAC (A41) is for servers: a listener for clients is refused if it requires RBAC. Overrides of RBAC are accepted,
+ * since routes may serve clients and servers. */
 extern const struct tc_http_filter_type tc_http_filter_rbac;
 
 /* One instance in a listener's chain. Optional filters that are unknown, for servers only, or without a config are left
@@ -56,6 +56,7 @@ struct tc_http_filter_overrides {
     const struct tc_http_filter_override *at; /* sorted by name, no name twice */
 };
 
+/* Sorts by name. */
 void tc_http_filter_overrides_sort(struct tc_http_filter_override *at, size_t n);
 /* Returns the override for the instance of that name, borrowed; NULL: none. */
 const struct tc_http_filter_override *tc_http_filter_override_find(const struct tc_http_filter_overrides *o,

@@ -12,9 +12,9 @@ void tc_decode_http_filters(
     struct tc_decoder *dec,
     const Envoy__Extensions__Filters__Network__HttpConnectionManager__V3__HttpConnectionManager *m,
     struct tc_listener *out);
-/* Decodes one entry of a typed_per_filter_config, whose key is `name`. Returns false if the entry is left out: with
- * errors, or without if it is optional and has no config, or a config that is not a known override. True says nothing
- * about errors. Errors have the entry's path. */
+/* Decodes one entry of a typed_per_filter_config, whose key is `name`. Adds errors at the entry's path. Returns true if
+ * *out has an override, even one with errors. Returns false if the entry is left out: after an error, or because the
+ * entry is optional and has no config that is a known override. */
 bool tc_decode_filter_override(struct tc_decoder *dec, const char *name, const Google__Protobuf__Any *config,
                                struct tc_http_filter_override *out);
 
