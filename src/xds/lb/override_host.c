@@ -16,8 +16,9 @@
  * are published as they are.
  *
  * Ownership: entries belong to the set, which borrows the endpoints of the last list. The child releases its
- * subchannels. The policy ends its own when they are unused for too long, no longer usable, or replaced by a better one
- * to the same address. Pickers reach the policy through `access`, since they may outlive the policy. */
+ * subchannels. The policy ends one of its own when no session has used it for idle_timeout, when sessions may no longer
+ * use its endpoint, when the endpoint's hostname or proxy has changed, or when a better subchannel to the same address
+ * replaces it. Pickers reach the policy through `access`, since they may outlive the policy. */
 #include "xds/lb/override_host.h"
 
 #include "base/log.h"
@@ -207,7 +208,7 @@ static void subchannel_on_inner_state(void *arg, enum torc_connectivity state, c
     if (w->entry) {
         struct oh_policy *p = subchannel_policy(w);
         entry_changed(p, w->entry);
-        /* An RPC that was picked for this connection may not have been sent, and waits for the next picker. */
+        /* An RPC that was picked for this connection and is not sent yet waits for the next picker. */
         if (lost && w->entry->used)
             policy_publish_later(p);
         /* The child's connection serves the sessions, too. */
@@ -218,6 +219,8 @@ static void subchannel_on_inner_state(void *arg, enum torc_connectivity state, c
         w->wrapped.base.on_state(w->wrapped.base.arg, state, status);
 }
 
+/* Links the subchannel, which is in no entry's list, to the entry of its address and proxy. w->entry becomes NULL if
+ * there is none. */
 static void subchannel_find_entry(struct oh_subchannel *w, const struct tc_override_set *set,
                                   const struct tc_addr *addr)
 {
@@ -228,6 +231,7 @@ static void subchannel_find_entry(struct oh_subchannel *w, const struct tc_overr
         tc_list_append(&w->entry->subchannels, &w->entry_link);
 }
 
+/* Returns a wrapper that subchannel_end ends, linked to its entry. `on_state` NULL: it is one of the policy's own. */
 static struct oh_subchannel *subchannel_new(struct oh_policy *p, struct tc_endpoint *endpoint,
                                             const struct tc_addr *addr, tc_subchannel_state_fn on_state, void *arg)
 {
@@ -291,6 +295,8 @@ static struct tc_endpoints *endpoints_without_draining(struct tc_endpoints *all)
     return out;
 }
 
+/* Takes the list of an update; NULL keeps the last list. Replaces the set if the list or the settings, which were `was`
+ * before the update, ask for another. */
 static void policy_take_endpoints(struct oh_policy *p, struct tc_endpoints *endpoints,
                                   const struct tc_override_host_settings *was)
 {
@@ -311,7 +317,8 @@ static void policy_take_endpoints(struct oh_policy *p, struct tc_endpoints *endp
 /* --- sweep --- */
 
 /* A75: the next sweep is when idle_timeout of the policy's longest unused own subchannel is over, or after idle_timeout
- * if there is none; but at least TC_OVERRIDE_SWEEP_MIN_MS after swept_ms. */
+ * if there is none; but at least TC_OVERRIDE_SWEEP_MIN_MS after swept_ms. A subchannel that is adopted later does not
+ * bring the sweep forward. */
 static void policy_set_timer(struct oh_policy *p)
 {
     uint64_t now = policy_now_ms(p), timeout = p->settings.idle_timeout_ms, wait = timeout;
@@ -360,8 +367,8 @@ static void oh_access_unref(struct oh_access *a)
         tc_free(a);
 }
 
-/* Returns at most TC_SESSION_ADDRS_MAX addresses of the endpoint as text, "1.1.1.1:1,2.2.2.2:2". `first`, the address
- * in use, comes first (A61). */
+/* Returns at most TC_SESSION_ADDRS_MAX addresses of the endpoint as text, "1.1.1.1:1,2.2.2.2:2", in the arena; empty if
+ * the arena is used up. `first`, the address in use, comes first (A61). */
 static struct tc_slice endpoint_text(const struct tc_endpoint *endpoint, const struct tc_addr *first,
                                      struct tc_arena *arena)
 {
@@ -402,6 +409,7 @@ static enum tc_pick_kind pick_ready(struct oh_policy *p, struct oh_subchannel *w
     return TC_PICK_COMPLETE;
 }
 
+/* Returns why a pick passes over the entry (NULL: the set lacks the address). Static text. */
 static const char *entry_why_not(const struct oh_policy *p, const struct tc_override_entry *e)
 {
     if (!e)

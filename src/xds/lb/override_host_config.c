@@ -26,7 +26,8 @@ struct tc_lb_config *tc_override_config_new(const struct tc_lb_factory *factory,
     return &c->base;
 }
 
-/* A55: values other than the three known ones are ignored. */
+/* Stores the statuses, each given by its name or its number. Leaves *out as it is if the member is absent or not a
+ * list. A55: values other than the three known ones are ignored. */
 static void config_read_statuses(const json_t *json, unsigned *out, struct tc_validation_errors *errors)
 {
     static const struct {

@@ -14,7 +14,7 @@ struct tc_override_host_settings {
 struct tc_override_host_config {
     struct tc_lb_config base; /* first */
     struct tc_override_host_settings settings;
-    struct tc_lb_config *child;
+    struct tc_lb_config *child; /* a reference; never NULL */
 };
 
 static inline const struct tc_override_host_config *tc_override_host_config(const struct tc_lb_config *config)
@@ -25,7 +25,8 @@ static inline const struct tc_override_host_config *tc_override_host_config(cons
 /* No sessions, statuses UNKNOWN and HEALTHY, and an idle timeout of one hour. */
 extern const struct tc_override_host_settings tc_override_host_defaults;
 
-/* Returns a config for `factory`, which is xds_override_host's, with one reference. Takes a reference of `child`. */
+/* Returns a config for `factory`, which is xds_override_host's, with one reference. Copies the settings. Takes a
+ * reference of `child`, which is not NULL. */
 struct tc_lb_config *tc_override_config_new(const struct tc_lb_factory *factory,
                                             const struct tc_override_host_settings *settings,
                                             struct tc_lb_config *child);

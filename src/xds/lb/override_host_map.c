@@ -1,6 +1,6 @@
 /* Each list of endpoints gets a new set. Entries of the old set whose address is in the new list move to the new set
- * and keep their state; the others are freed. The root's own endpoints (the draining ones) are added before those of
- * priorities: if both have an address, its entry is the draining endpoint's.
+ * and keep their state; the others are freed. The root's own endpoints (below cds: the draining ones) are added before
+ * those of priorities: if both have an address, its entry is the draining endpoint's.
  *
  * A cookie names an address and not the proxy that leads there (A86), so the keys have no proxy. */
 #include "xds/lb/override_host_map.h"

@@ -14,7 +14,7 @@ struct tc_override_entry {
     struct tc_link subchannels;   /* to `addr`, the child's and the policy's own: list of struct oh_subchannel */
     bool used;                    /* an RPC of a session went to the entry, or a subchannel was made for one */
     uint64_t last_used_ms;        /* if `used`: when that was last, in the loop's time */
-    bool awaited;                 /* a queued pick waits for the entry */
+    bool awaited;                 /* a queued pick may wait for the entry: its next change publishes a picker */
     bool fallback_logged;         /* the log says that sessions go elsewhere; reset when a session's RPC goes here */
     struct tc_link wanted;        /* in the policy's list of entries to connect */
 };
@@ -27,8 +27,8 @@ struct tc_override_set {
 };
 
 /* Fills the set: one entry for each address of the list and of the lists below it. NULL: an empty set. Entries of
- * `before` whose address is in the list move to the new set; the caller frees the rest with tc_override_set_fini. The
- * list must outlive the set. */
+ * `before` whose address is in the list move to the new set; the caller frees the rest with tc_override_set_fini. Each
+ * list must outlive its set: that of `before` is still alive here. */
 void tc_override_set_init(struct tc_override_set *set, const struct tc_endpoints *list, struct tc_override_set *before);
 /* Frees the entries, whose lists of subchannels must be empty. The set is empty then. */
 void tc_override_set_fini(struct tc_override_set *set);

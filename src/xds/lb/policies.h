@@ -5,7 +5,8 @@
 
 #include "lb/child_configs.h"
 
-/* xds_cluster_manager (A31): a child for each cluster, chosen by the cluster that the config selector gave the RPC. */
+/* xds_cluster_manager (A31): a child for each cluster, chosen by the cluster that the config selector gave the RPC. The
+ * config comes from tc_child_configs_new: the name of each cluster, and the config of its child. */
 extern const struct tc_lb_factory tc_cluster_manager_factory;
 
 /* cds (A74, A75): one cluster of the XdsConfig in the update's attributes. A leaf cluster becomes
@@ -23,7 +24,8 @@ extern const struct tc_lb_factory tc_cds_factory;
 extern const struct tc_lb_factory tc_cluster_impl_factory;
 
 /* xds_wrr_locality (A28, A52): picks a locality by its weight, then an endpoint in the locality by the child policy.
- * Its child is a weighted_target over the localities of the endpoint list. */
+ * Its child is a weighted_target over the localities of the endpoint list. The config comes from tc_child_config_single
+ * without a name: the config of the policy for each locality. */
 extern const struct tc_lb_factory tc_wrr_locality_factory;
 
 #endif

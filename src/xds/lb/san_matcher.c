@@ -6,8 +6,8 @@
 #include "base/buf.h"
 
 enum {
-    SHOWN_NAMES = 4,   /* names of a certificate in a text */
-    SHOWN_BYTES = 100, /* bytes of each of these names */
+    SHOWN_NAMES = 4,   /* names of a certificate in a text, at most */
+    SHOWN_BYTES = 100, /* bytes of each of these names, at most */
     NAME_STEPS = 32,   /* steps of a comparison, plus one for each byte of the name, plus those of a regex */
 };
 

@@ -6,7 +6,10 @@
  * one cluster, whose keys are equal share connections in the pool where the SNI is the same.
  *
  * The SNI may differ from endpoint to endpoint, so it goes with the endpoint (tc_cluster_tls_endpoint) and not with the
- * credentials. */
+ * credentials.
+ *
+ * Ownership: cds owns the struct tc_cluster_tls. That struct and every endpoint from tc_cluster_tls_endpoint hold a
+ * reference of the credentials. Loop thread only; OpenSSL calls creds_verify in a foreign section (base/fork.h). */
 #include "xds/lb/tls.h"
 
 #include <arpa/inet.h>
@@ -102,8 +105,9 @@ static struct tc_rstr *creds_key(const struct cluster_creds *c)
     return tc_rstr_of_buf(&b);
 }
 
-/* Gets the provider of an instance (NULL: none is asked for). Returns false, with the reason in *why (tc_free), if the
- * provider cannot be made or lacks the kind of file that is needed. The caller gives *out back in either case. */
+/* Gets the provider of an instance (NULL: none is asked for, and *out stays as it is). Returns false, with the reason
+ * in *why (tc_free), if the provider cannot be made or lacks the kind of file that is needed: roots, or else an
+ * identity. The caller gives *out back in either case. */
 static bool tls_get_provider(struct tc_xds_client_pool *d, const struct tc_xds_bootstrap *b,
                              const struct tc_rstr *instance, bool roots, struct tc_cert_provider **out, char **why)
 {
@@ -198,7 +202,8 @@ static bool sni_is_literal(struct tc_slice host)
 
 /* A101: returns the endpoint's hostname if auto_host_sni is set and the hostname is a DNS name; else the configured
  * SNI; else, if the environment variable is "true" and auto_sni_san_validation is not set, the channel's authority.
- * Empty: no SNI. An address is never an SNI. */
+ * Hostname and authority lose their port. Borrowed from the argument that has it. Empty: no SNI. An address is never an
+ * SNI. */
 static struct tc_slice tls_sni_of(const struct tc_cluster *c, const struct tc_endpoint *e, struct tc_slice authority)
 {
     struct tc_slice host = tc_slice_of(NULL, 0);

@@ -30,7 +30,8 @@ static struct tc_lb_config *wrr_parse_config(const struct tc_lb_factory *factory
     return config;
 }
 
-/* Makes one target for each locality that has endpoints. All endpoints of a locality carry the locality's weight. */
+/* Makes one target for each locality that has endpoints; none if `endpoints` is NULL. All endpoints of a locality carry
+ * the locality's weight. Returns a config with one reference, which holds references of `child`. */
 static struct tc_lb_config *wrr_make_targets(const struct tc_endpoints *endpoints, struct tc_lb_config *child)
 {
     TC_VEC(struct tc_child_config) targets = {0};

@@ -3,8 +3,8 @@
  * tc_load_store_take moves the counts since the last report into the messages and marks their clusters `in_report`.
  * tc_load_store_settle forgets the counts of a report that was handed over, and puts them back otherwise. Then it
  * removes metrics and categories without counts, and sweeps the cluster. A locality is left out while all its numbers
- * are zero. RPCs in progress are reported again each time. A cluster's interval starts at the end of its last report
- * that was handed over, or when the cluster was made. */
+ * are zero. RPCs in progress are reported again each time. A cluster's interval starts at the end of the last report
+ * that covered the cluster and was handed over, or when the cluster was made. */
 #include <arpa/inet.h>
 
 #include "base/mem.h"
@@ -114,6 +114,7 @@ static void take_endpoint(struct tc_load_locality *e, struct tc_arena *arena, bo
         out->upstream_endpoint_stats[out->n_upstream_endpoint_stats++] = s;
 }
 
+/* Takes the counts of a locality and of its endpoints. `endpoints`: those of endpoints are to be reported, too. */
 static locality_stats *take_locality(struct tc_load_locality *l, struct tc_arena *arena, bool endpoints)
 {
     MAKE(arena, locality_stats, out, envoy__config__endpoint__v3__upstream_locality_stats);

@@ -1,8 +1,10 @@
-/* Loads that were counted on other loops, carried into the store of the loop that reports (see remote_load.c).
+/* Loads that were counted on other loops, carried into the store of the loop that reports.
  *
- * Before each report of the interval, lrs.c asks every source (tc_load_store_gather). It makes the report when all have
- * answered or its timer runs out: a loop that nobody turns must not hold the report up. The last report of a stream is
- * made without asking. A source hands over a LoadStatsRequest, whose counts tc_load_store_add adds to the store. */
+ * Before each report of the interval, xds/client/lrs.c asks every source (tc_load_store_gather). lrs.c makes the report
+ * when all sources have answered or its timer runs out: a loop that nobody turns must not hold the report up. The last
+ * report of a stream is made without asking. A source is embedded in an object of xds/client/remote_load.c, which hands
+ * over a LoadStatsRequest; tc_load_store_add adds its counts to the store. All functions run on the loop of their
+ * store; load_store.h describes them. */
 #include "base/mem.h"
 #include "io/addr.h"
 #include "xds/load/load_store_internal.h"
@@ -92,6 +94,7 @@ static void add_named(struct tc_load_locality *l, named_stats *const *from, size
                                     from[i]->num_requests_finished_with_metric, from[i]->total_metric_value);
 }
 
+/* Stores the address, for tc_addr_fini. Returns false if it is neither IP nor a Unix socket, or cannot be read. */
 static bool address_read(const Envoy__Config__Core__V3__Address *from, struct tc_addr *out)
 {
     if (from->address_case == ENVOY__CONFIG__CORE__V3__ADDRESS__ADDRESS_PIPE) {
@@ -103,8 +106,8 @@ static bool address_read(const Envoy__Config__Core__V3__Address *from, struct tc
                            (uint16_t)from->socket_address->port_value) == 0;
 }
 
-/* Returns how many of `open` RPCs are in progress after `ended` RPCs have ended. `ended` is larger if the store has
- * dropped some starts with their cluster, or had no room for them. */
+/* Returns how many of `open` RPCs are in progress after `ended` RPCs have ended. `ended` may be larger than `open`: the
+ * store may have dropped starts with their cluster, or had no room for them. */
 static uint64_t in_progress_now(uint64_t open, uint64_t ended)
 {
     return open > ended ? open - ended : 0;

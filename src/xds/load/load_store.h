@@ -60,9 +60,9 @@ struct tc_load_cluster {
     struct tc_rstr *cluster, *service;   /* service NULL: none */
     struct tc_load_locality *localities; /* by key; a reference each */
     TC_VEC(struct tc_load_drop) drops;
-    size_t name_bytes;                    /* of the names of `localities` and `drops` */
+    size_t name_bytes;                    /* of the keys of `localities` and the categories of `drops` */
     struct tc_load_count dropped;         /* with and without a category */
-    uint64_t since_ns, reported_until_ns; /* the next report covers the time from since_ns on */
+    uint64_t since_ns, reported_until_ns; /* start of the next interval; end of the one in the report under way */
     size_t n_endpoints;                   /* of all localities */
     bool in_report;                       /* counts of the cluster may be in the report under way */
     bool by_endpoint;                     /* RPCs are to be counted by endpoint */
@@ -121,12 +121,12 @@ struct tc_load_cluster *tc_load_cluster_get(struct tc_load_store *s, struct tc_r
 /* Ends a user; the caller's reference stays. */
 void tc_load_cluster_unuse(struct tc_load_cluster *c);
 void tc_load_cluster_unref(struct tc_load_cluster *c); /* c may be NULL */
-/* Counts RPCs that were dropped. category NULL: without a category (circuit breaking). New categories count as NULL
- * while the cluster has 1,024 categories or 16 MiB of names. */
+/* Counts RPCs that were dropped. category NULL: without a category (circuit breaking). A new category counts as NULL
+ * while the cluster has 1,024 categories, or if the cluster's names would exceed 16 MiB. */
 void tc_load_cluster_drop(struct tc_load_cluster *c, struct tc_rstr *category, uint64_t rpcs);
 
-/* Returns the loads of one locality, with one more reference. While the cluster has 65,536 localities or 16 MiB of
- * names, returns the locality without names instead of a new one. */
+/* Returns the loads of one locality, with one more reference. While the cluster has 65,536 localities, or if the
+ * cluster's names would exceed 16 MiB, returns the locality without names instead of a new one. */
 struct tc_load_locality *tc_load_locality_get(struct tc_load_cluster *c, struct tc_slice region, struct tc_slice zone,
                                               struct tc_slice sub_zone);
 struct tc_load_locality *tc_load_locality_ref(struct tc_load_locality *l);
@@ -142,7 +142,8 @@ void tc_load_locality_finished(struct tc_load_locality *l, bool success);
 /* Undoes the start of an RPC that never began. If all starts are in reports already, the RPC counts as failed. */
 void tc_load_locality_revoked(struct tc_load_locality *l);
 /* Adds `sum`, the sum of a metric's values over `rpcs` RPCs. `name` is read for TC_LOAD_NAMED only, the one kind that
- * endpoints have. Ignores a sum that is not finite, and metrics beyond 256 in a locality or 16 in an endpoint. */
+ * endpoints have. Ignores a sum that is not finite, metrics beyond 256 in a locality or 16 in an endpoint, and a new
+ * metric of an endpoint if its locality has no room for it. */
 void tc_load_locality_metric(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, uint64_t rpcs,
                              double sum);
 
@@ -160,9 +161,10 @@ struct tc_load_filter {
 };
 
 /* Takes out the counts since the last report. Stores them in *out as ClusterStats, in the arena (which must have no
- * budget), and returns their number. Strings point into the store. tc_load_store_settle must follow before the next
- * report is taken. Leaves out localities with neither counts nor RPCs in progress, and clusters with neither a locality
- * to report nor drops. Drops clusters that have no user and that the filter does not name, with their counts. */
+ * budget), and returns their number. Strings point into the store: read them before anything else happens to the store.
+ * tc_load_store_settle must follow before the next report is taken. Leaves out localities with neither counts nor RPCs
+ * in progress, and clusters with neither a locality to report nor drops. Drops clusters that have no user and that the
+ * filter does not name, with their counts. */
 size_t tc_load_store_take(struct tc_load_store *s, const struct tc_load_filter *filter, uint64_t now_ns,
                           struct tc_arena *arena, Envoy__Config__Endpoint__V3__ClusterStats ***out);
 /* Ends the report under way, if there is one. The counts of a report that was not handed over go into the next one. */

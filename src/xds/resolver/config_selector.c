@@ -18,7 +18,7 @@ enum { MAX_PATH_SHOWN = 256 };
 
 struct xds_selector {
     struct tc_config_selector base;
-    struct tc_xds_config *config; /* without clusters */
+    struct tc_xds_config *config; /* a reference; without clusters */
     uint64_t channel_id;
     size_t *first;                   /* first[i]: index in `refs` of route i's first cluster */
     struct tc_retry_policy *retries; /* retries[i]: of route i, if it has one; NULL: no route has one */

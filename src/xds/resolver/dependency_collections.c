@@ -5,13 +5,14 @@
  * of their collections, so that readers need not know of collections. The copy holds references of the resource and the
  * collections. Readers compare pointers, so a new copy is made only when one of these resources changes.
  *
- * If a collection does not exist or is refused, its locality has no endpoints, and the resolution note says why. A
- * collection is left out, too, if it is beyond MAX_COLLECTIONS, or if the cluster would have more addresses than a
- * resource may have (`room`): a few resources that are named many times must not become endpoints by the billion. */
+ * If a collection has no value (it does not exist, or no version of it was accepted), its locality has no endpoints,
+ * and the resolution note says why. A collection is left out, too, if it is beyond MAX_COLLECTIONS, or if the cluster
+ * would have more addresses than a resource may have (`room`): a few resources that are named many times must not
+ * become endpoints by the billion. */
 #include "base/mem.h"
 #include "xds/resolver/dependency_manager_internal.h"
 
-enum { MAX_COLLECTIONS = 65536 };
+enum { MAX_COLLECTIONS = 65536 }; /* of all EDS resources of a manager */
 
 static struct tc_dep_node *collection_find(const struct tc_dependency_manager *m, const struct tc_eds_locality *l)
 {
@@ -87,7 +88,7 @@ static bool endpoint_takes_proxy(const struct tc_eds_endpoint *e)
     return !e->proxy;
 }
 
-/* Gives the locality the collection's endpoints: the same array, or a copy with the locality's proxy. */
+/* Gives the locality the endpoints of its collection (`from`): the same array, or a copy with the locality's proxy. */
 static void locality_fill(struct tc_eds *e, struct tc_eds_locality *l)
 {
     l->n = l->from->n;
@@ -103,6 +104,7 @@ static void locality_fill(struct tc_eds *e, struct tc_eds_locality *l)
     l->endpoints = copies;
 }
 
+/* Returns a completed copy of `value`, one reference. */
 static struct tc_eds *eds_merge(const struct tc_dependency_manager *m, const struct tc_eds *value)
 {
     struct tc_eds *e = TC_NEW(struct tc_eds);

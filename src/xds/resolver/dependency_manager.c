@@ -16,7 +16,8 @@
  *   WAITING    publishes nothing; keeps the nodes of the config in use (`in_use`) whether or not the round reached
  *              them. That config stays in force: a server that refuses a resource now would not send its last good
  *              value again (A88).
- *   FAILED     there is nothing to route by: publishes the error; drops the config, and the nodes with an older mark
+ *   FAILED     there is nothing to route by: publishes the error, if it differs from the last; drops the config, and
+ *              the nodes with an older mark
  *
  * Flow control: the ADS tokens of responses are held until on_reconcile has taken the responses in and reported the
  * outcome, if there is one. A round that waits releases the tokens, since what it waits for comes in later responses.
@@ -128,6 +129,8 @@ static int cluster_config_by_name(const void *a, const void *b)
     return strcmp((*x)->name->data, (*y)->name->data);
 }
 
+/* Returns a config of all clusters in the table, one reference. Called after the sweep of a COMPLETE round: every
+ * resource is known. */
 static struct tc_xds_config *config_build(struct tc_dependency_manager *m, const struct tc_virtual_host *vhost)
 {
     struct tc_xds_config *c = TC_NEW(struct tc_xds_config);
@@ -151,6 +154,7 @@ static struct tc_xds_config *config_build(struct tc_dependency_manager *m, const
     return c;
 }
 
+/* Reports the error, if it differs from the last report, and drops the config. Takes ownership of the error. */
 static void manager_report_error(struct tc_dependency_manager *m, struct tc_status error)
 {
     if (tc_status_eq(&error, &m->error)) {
@@ -164,6 +168,7 @@ static void manager_report_error(struct tc_dependency_manager *m, struct tc_stat
     m->events->on_error(m->arg, &m->error);
 }
 
+/* Reports the config, if it differs from the last report. Takes over the reference. */
 static void manager_report_config(struct tc_dependency_manager *m, struct tc_xds_config *config)
 {
     if (tc_xds_config_eq(config, m->config)) {

@@ -24,10 +24,10 @@ struct tc_dependency_opts {
     struct tc_slice listener;          /* resource name; copied */
     struct tc_slice authority;         /* of the data plane; copied */
     const struct tc_resolver_env *dns; /* for LOGICAL_DNS clusters; must outlive the manager; NULL: they fail */
-    struct tc_xds_client_pool *pool;   /* for tc_xds_config.pool; may be NULL */
+    struct tc_xds_client_pool *pool;   /* for tc_xds_config.pool; borrowed; may be NULL */
 };
 
-/* Starts to watch. The client is borrowed and must outlive the manager. */
+/* Starts to watch. Client and events are borrowed and must outlive the manager. */
 struct tc_dependency_manager *tc_dependency_manager_new(struct tc_loop *loop, struct tc_xds_client *client,
                                                         const struct tc_dependency_opts *opts,
                                                         const struct tc_dependency_events *events, void *arg);
@@ -38,7 +38,7 @@ void tc_dependency_manager_free(struct tc_dependency_manager *m);
  * clusters that RPCs hold). */
 void tc_dependency_manager_subscribe(struct tc_dependency_manager *m, struct tc_slice cluster);
 void tc_dependency_manager_unsubscribe(struct tc_dependency_manager *m, struct tc_slice cluster);
-/* A74: resolves again the name of every LOGICAL_DNS cluster that has had an answer since it was last asked for. */
+/* A74: resolves again the name of every LOGICAL_DNS cluster that has had an answer since the last such request. */
 void tc_dependency_manager_request_reresolution(struct tc_dependency_manager *m);
 /* Ends the waits after failed DNS queries: resolves these names at once. */
 void tc_dependency_manager_reset_backoff(struct tc_dependency_manager *m);

@@ -23,7 +23,7 @@ struct tc_dep_node {
     uint64_t root_mark;       /* clusters: number of the last round in which it was a root */
     bool in_use;              /* the config in use was made from it; not of the listener */
     bool fresh;               /* only its content has changed since the last reconcile; in the manager's `fresh` */
-    /* EDS and collections. */
+    /* EDS and collections. user: borrowed; may dangle while the manager's `reshape` is set. */
     struct tc_rstr *note;     /* EDS: what the value lacks, for resolution notes; NULL: nothing */
     struct tc_dep_node *user; /* EDS: a cluster with these endpoints; collection: an EDS node that names it */
     bool shared, complete;    /* shared: has several users. complete (EDS): it and its collections are known */
@@ -86,7 +86,7 @@ enum tc_dep_outcome { TC_DEP_FAILED, TC_DEP_WAITING, TC_DEP_COMPLETE };
 
 /* --- nodes (dependency_nodes.c) --- */
 
-/* Starts to watch the resource. */
+/* Starts to watch the resource. The caller owns the node. */
 struct tc_dep_node *tc_dep_node_new(struct tc_dependency_manager *m, const struct tc_xds_resource_type *type,
                                     struct tc_slice name);
 /* Ends the watch and frees the node. NULL is allowed. */
@@ -100,7 +100,7 @@ struct tc_dep_node *tc_dep_node_get(struct tc_dependency_manager *m, struct tc_d
 void tc_dep_nodes_sweep(struct tc_dep_node **table, uint64_t mark, enum tc_dep_outcome outcome);
 /* Resolves the DNS name of a LOGICAL_DNS cluster. Returns whether an answer is known; true also if dns_env is NULL. */
 bool tc_dep_node_resolve(struct tc_dependency_manager *m, struct tc_dep_node *n, const struct tc_cluster *cluster);
-void tc_dep_node_stop_dns(struct tc_dep_node *n);
+void tc_dep_node_stop_dns(struct tc_dep_node *n); /* n->dns may be NULL */
 /* Schedules a full round. */
 void tc_dep_need_round(struct tc_dependency_manager *m);
 
@@ -114,7 +114,7 @@ bool tc_dep_walk(struct tc_dependency_manager *m, const struct tc_virtual_host *
 
 /* Marks the collections of an EDS resource. Returns whether the resource and all its collections are known. */
 bool tc_dep_eds_walk(struct tc_dependency_manager *m, struct tc_dep_node *eds);
-/* Returns a node's EDS value with the endpoints of its collections, borrowed. Renews the note if it has collections. */
+/* Returns a node's EDS value (not NULL) with its collections' endpoints, borrowed. Renews the note if it has any. */
 const struct tc_eds *tc_dep_eds_complete(const struct tc_dependency_manager *m, struct tc_dep_node *eds);
 
 /* --- snapshots (dependency_snapshot.c) and texts (dependency_status.c) --- */

@@ -14,7 +14,7 @@ void tc_dep_need_round(struct tc_dependency_manager *m)
     tc_loop_defer(m->loop, &m->task);
 }
 
-/* Keeps the token, and schedules a reconcile. */
+/* Keeps a reference of the token (NULL: there is none), and schedules a reconcile. */
 static void manager_keep_token(struct tc_dependency_manager *m, struct tc_xds_token *token)
 {
     if (token) {

@@ -3,11 +3,13 @@
 #include "base/mem.h"
 #include "xds/resolver/dependency_manager_internal.h"
 
+/* Returns a reference; NULL: there is no good answer. */
 static struct tc_endpoints *node_dns_endpoints(const struct tc_dep_node *n)
 {
     return n->dns ? tc_endpoints_ref(tc_dns_watch_endpoints(n->dns)) : NULL;
 }
 
+/* Returns a new snapshot of what the node holds, one reference. An aggregate's leaf clusters are left to the caller. */
 static struct tc_cluster_config *cluster_snapshot(const struct tc_dependency_manager *m, const struct tc_dep_node *n)
 {
     struct tc_cluster_config *c = TC_NEW(struct tc_cluster_config);
