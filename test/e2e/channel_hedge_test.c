@@ -2,7 +2,7 @@
  *
  * One server (kits/backends.h) has the method /t/M, which follows a script: one letter for each call says how the call
  * ends. The script also records the calls, cancellations, attempt numbers and messages that the server saw. The test's
- * thread drives the client. It sets the script by plan() and copies it by seen(). */
+ * thread drives the client, sets the script by plan() and copies the script by seen(). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,15 +23,17 @@ struct script {
     const char *pushback; /* with 'u'; NULL: none */
     int calls, cancelled;
     char previous[64];    /* grpc-previous-rpc-attempts of each call, "-" for none */
-    char requests[8][64]; /* the messages of call i, at i % 8 */
+    char requests[8][64]; /* the messages of call i, at i % 8; of each message at most 8 bytes */
 };
 static struct script script;
 
+/* A call on the server, in the call's arena. */
 struct served {
     struct tc_server_call *call;
-    int number;
+    int number; /* from 0, since plan() */
 };
 
+/* Appends at most 8 bytes of the text to the string `out`, which has `size` bytes. */
 static void append(char *out, size_t size, struct tc_slice text)
 {
     size_t at = strlen(out);
@@ -137,7 +139,8 @@ static void wait_cancelled(int n)
     assert_int_equal(seen().cancelled, n);
 }
 
-/* Makes an RPC on the connection that all attempts use. When the RPC is over, the server has seen these attempts. */
+/* Makes an RPC without hedging on the connection that all attempts use. When the RPC is over, the server has seen the
+ * attempts that were sent before it. */
 static void pass_by(torc_channel *ch)
 {
     torc_result *r = torc_unary(ch, "unhedged/M", "m", 1, NULL);
@@ -279,8 +282,8 @@ static void test_disabled(void **state)
     torc_channel_free(ch);
 }
 
-/* The attempt that answers gets all messages of the stream, including messages written before the attempt began. Each
- * other attempt gets the first of these messages, or none. */
+/* The attempt that is answered sends all messages of the stream, including messages that were written before the
+ * attempt began. Each other attempt sends them in the same order, but perhaps not to the last. */
 static void test_stream(void **state)
 {
     (void)state;
@@ -308,8 +311,8 @@ static void test_stream(void **state)
     torc_channel_free(ch);
 }
 
-/* Beyond the buffer limit the call commits to one attempt: the others are cancelled, and when the attempt fails, no
- * other follows. */
+/* Beyond the buffer limit of a call, or of a channel's calls together, the call commits to one attempt: the others are
+ * cancelled, and the call ends as this attempt ends. */
 static void test_buffer_limit(void **state)
 {
     (void)state;
@@ -404,7 +407,8 @@ static void test_transparent(void **state)
     }
 }
 
-/* Without an endpoint, attempts fail before they are sent, and the last failure is the status. */
+/* While the one endpoint refuses connections, attempts fail before they are sent, and the call ends as the attempt that
+ * failed last. */
 static void test_no_endpoint(void **state)
 {
     (void)state;

@@ -1,5 +1,9 @@
 /* Limits of messages and of request headers, and deadlines in the past, on real sockets. A request that is too large or
- * too late is not sent, and a response that is too large fails its call. The status says why. */
+ * too late is not sent, and a response that is too large fails its call. The status says why.
+ *
+ * Each test has an echo server (kits/backends.h) and a client's runtime of its own. The test's thread drives the
+ * client. send_by makes one RPC in one way of sending; most tests try all ways (enum way). Two tests show by the
+ * server's count of requests, and by 0 attempts in the result, that requests are not sent. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,11 +38,12 @@ static torc_channel *open_with(const char *config, const struct torc_channel_opt
     return kit_backends_channel(kit, rt, o, config);
 }
 
+/* The result of an RPC. */
 struct outcome {
-    bool done;
+    bool done; /* the RPC has ended */
     int code;
     uint32_t attempts;
-    char message[256];
+    char message[256]; /* the status text, cut to fit */
 };
 
 static void take(struct outcome *o, const torc_result *r)
@@ -67,6 +72,8 @@ static void wait_for(const struct outcome *o)
 /* The ways to send a request. LENT: ASYNC with lend_request. */
 enum way { UNARY, ASYNC, LENT, START, OPEN, N_WAYS };
 
+/* Makes one RPC with this request, and returns its outcome when it has ended. `given` NULL: the defaults; its
+ * lend_request does not count. */
 static struct outcome send_by(enum way way, torc_channel *ch, const void *data, size_t size,
                               const struct torc_call_options *given)
 {
@@ -107,6 +114,7 @@ static struct outcome send_by(enum way way, torc_channel *ch, const void *data, 
     return out;
 }
 
+/* Asserts the status code, and that the status text contains `part`. */
 static void expect(enum way way, const struct outcome *o, int code, const char *part)
 {
     if (o->code != code || !strstr(o->message, part))
@@ -117,7 +125,8 @@ static void expect(enum way way, const struct outcome *o, int code, const char *
     "{\"methodConfig\":[{\"name\":[{}],\"hedgingPolicy\":{\"maxAttempts\":3,\"hedgingDelay\":\"0s\","                  \
     "\"nonFatalStatusCodes\":[\"UNAVAILABLE\"]}}]}"
 
-/* gRPC's prefix has 32 bits for the length. Nothing reads the pages, so they take no memory. */
+/* gRPC's prefix of a message has 32 bits for the length: a message of 5 GiB is rejected. Nothing reads its pages, so
+ * they take no memory. */
 static void test_beyond_4_gib(void **state)
 {
     (void)state;
@@ -144,7 +153,7 @@ static void test_beyond_4_gib(void **state)
     "{\"methodConfig\":[{\"name\":[{}],\"maxRequestMessageBytes\":" request ",\"maxResponseMessageBytes\":" response   \
     "}]}"
 
-/* service_config.proto: the size after compression counts. */
+/* service_config.proto: the size after compression counts. The channel's option limits the same size. */
 static void test_limit_of_a_compressed_request(void **state)
 {
     (void)state;
@@ -206,7 +215,8 @@ static void test_limits_of_nothing(void **state)
     }
 }
 
-/* The channel's limit of request headers; the status names the limit. */
+/* The channel's limit of request headers: the status names the option. A channel with a limit that is out of range is
+ * not made. */
 static void test_request_headers(void **state)
 {
     (void)state;
@@ -338,7 +348,7 @@ static void test_deadlines_that_have_passed(void **state)
                 expect((enum way)way, &out, TORC_STATUS_DEADLINE_EXCEEDED, "deadline exceeded after 0.000 s, before");
                 assert_int_equal(out.attempts, 0);
             }
-            /* After the late calls, a call with time left succeeds. */
+            /* After the late calls, a call with time left succeeds. A config with a timeout of 0 s leaves none. */
             struct torc_call_options o = {TORC_SIZE(torc_call_options)};
             if (i < 2) {
                 struct outcome out = send_by(UNARY, ch, "x", 1, &o);

@@ -1,6 +1,13 @@
 /* Policies and resolvers on real sockets: the application's own, ring_hash without xDS (A76), dns targets, and
- * wait-for-ready by service config and by call. There are four echo servers (kits/backends.h). The resolver `names`
- * reports the first n of them. Tests of failed connections use 127.0.0.1:1. The test's thread drives the client. */
+ * wait-for-ready by service config and by call.
+ *
+ * All tests share four echo servers (kits/backends.h). One runtime serves all tests but one, which makes its own. The
+ * test's thread drives the runtime, so callbacks of policies and resolvers run on this thread. Tests of failed
+ * connections use 127.0.0.1:1.
+ *
+ * The resolver `names` reports the first n servers. Its state (struct names) is the test's, and outlives the channel.
+ * `chooser` and `mirror` are policies of the application. Torc owns their children; a chooser is freed by
+ * chooser_destroy. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,14 +43,15 @@ static int teardown(void **state)
 
 /* A resolver whose results the test sets, and counts of the calls of its functions. */
 struct names {
-    torc_resolver_listener *listener;
-    size_t n;
-    bool keyed;
-    const char *service_config;
+    torc_resolver_listener *listener; /* borrowed; NULL before the start */
+    size_t n;                         /* servers to report; 0: names_start reports nothing */
+    bool keyed;                       /* endpoint i has the hash key "k<i>" */
+    const char *service_config;       /* to report; NULL: none */
     int starts, stops, requests, releases;
-    char rest[64];
+    char rest[64]; /* the target behind "names:" */
 };
 
+/* Returns what torc_resolver_report returns. */
 static int report(struct names *names)
 {
     struct torc_endpoint endpoints[KIT_BACKENDS_MAX];
@@ -84,6 +92,8 @@ static void names_release(void *arg)
     ((struct names *)arg)->releases++;
 }
 
+/* Makes a channel whose resolver is `names`. Fills in *cls, which the channel copies. `service_config` and `policies`
+ * may be NULL. */
 static torc_channel *open_names(struct names *names, struct torc_resolver_factory *cls, const char *service_config,
                                 const struct torc_lb_factory *const *policies)
 {
@@ -102,6 +112,8 @@ static torc_channel *open_names(struct names *names, struct torc_resolver_factor
     return ch;
 }
 
+/* Makes a call, which must succeed. Returns the server's address, which the caller frees with tc_free. `md` may be
+ * NULL. */
 static char *call_peer(torc_channel *ch, const torc_metadata *md)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .metadata = md};
@@ -112,6 +124,7 @@ static char *call_peer(torc_channel *ch, const torc_metadata *md)
     return peer;
 }
 
+/* Frees the channel, and runs the loop until nothing is due. */
 static void settle(torc_channel *ch)
 {
     torc_channel_free(ch);
@@ -129,7 +142,7 @@ static size_t call_backend(torc_channel *ch)
     return at;
 }
 
-static char line[256];
+static char line[256]; /* the last line of the log, cut to fit */
 
 static void keep_line(enum torc_log_level level, const char *module, const char *message, void *arg)
 {
@@ -137,6 +150,7 @@ static void keep_line(enum torc_log_level level, const char *module, const char 
     snprintf(line, sizeof(line), "%s", message);
 }
 
+/* Asserts that the report of this one endpoint is rejected, and that the log's line contains `logged`. */
 static void expect_refused(const struct names *names, const struct torc_endpoint *e, const char *logged)
 {
     assert_int_equal(torc_resolver_report(names->listener, e, 1, NULL), TORC_EINVAL);
@@ -196,7 +210,7 @@ static void test_app_resolver(void **state)
     assert_int_equal(names.releases, 1);
 }
 
-/* A listener that the application holds outlives its channel and its runtime. It refuses reports then. */
+/* A listener that the application holds outlives its channel and its runtime. Then the listener refuses reports. */
 static void test_a_listener_outlives_its_runtime(void **state)
 {
     (void)state;
@@ -267,7 +281,7 @@ static void test_ring_hash_request_header(void **state)
                                   "{\"loadBalancingConfig\":[{\"ring_hash_experimental\":{\"minRingSize\":64,"
                                   "\"maxRingSize\":64,\"requestHashHeader\":\"x-user\"}}]}",
                                   NULL);
-    /* A ring of the same endpoints says where each key must go. */
+    /* A ring of the same endpoints says which endpoint each value of x-user must reach. */
     struct tc_ring_item items[4];
     char keys[4][24];
     for (size_t i = 0; i < 4; i++) {
@@ -290,16 +304,17 @@ static void test_ring_hash_request_header(void **state)
     settle(ch);
 }
 
-/* A policy of the application with a child for each endpoint: the header "pick" gives the number of the child. */
+/* A policy of the application with a child for each endpoint: the header "pick" gives the number of the child, from 0;
+ * without the header it is 0. RPCs wait until `ready` is n. */
 struct chooser {
     torc_lb_helper *helper;
-    torc_lb_child *children[KIT_BACKENDS_MAX];
+    torc_lb_child *children[KIT_BACKENDS_MAX]; /* Torc's */
     size_t n;
-    int ready;
-    char config[64];
+    int ready;       /* how many times a child became READY */
+    char config[64]; /* of the last update, cut to fit */
 };
 
-static struct chooser *last_chooser;
+static struct chooser *last_chooser; /* valid until its chooser_destroy */
 
 static void *chooser_create(torc_lb_helper *helper, void *arg)
 {
@@ -339,7 +354,7 @@ static void chooser_on_child(void *state, torc_lb_child *child, void *child_arg,
 }
 
 static int picks;
-static bool holds; /* picks wait for ever */
+static bool holds; /* no pick chooses a child: RPCs wait */
 
 static torc_lb_child *chooser_pick(void *state, torc_lb_pick *pick)
 {
@@ -417,7 +432,8 @@ static void test_app_policy(void **state)
     assert_int_equal(destroyed, 1);
     assert_int_equal(factory_releases, 1);
 
-    /* Torc rejects a factory with the name of one of its own policies, and one without `pick`. It releases neither. */
+    /* Torc rejects a factory with the name of one of its own policies, and one without `pick`. Torc
+     * releases neither. */
     struct torc_lb_factory bad = chooser;
     bad.name = "pick_first";
     policies[0] = &bad;
@@ -440,7 +456,7 @@ static void *mirror_create(torc_lb_helper *helper, void *arg)
     return helper;
 }
 
-static torc_lb_child *mirror_child;
+static torc_lb_child *mirror_child; /* Torc's */
 
 static void mirror_update(void *state, const torc_lb_endpoint *const *endpoints, size_t n, const char *config_json)
 {
@@ -496,7 +512,7 @@ static void nothing(void *arg)
 }
 
 /* The policy's `destroy` runs in a later turn than the shutdown of the channel, because a turn runs at most 10,000
- * tasks. The factory is released after `destroy`. */
+ * tasks. The turn of the shutdown does not release the factory either. */
 static void test_app_policy_ends_in_a_long_turn(void **state)
 {
     (void)state;

@@ -1,6 +1,9 @@
 /* The subchannel pool on real sockets: channels without calls go IDLE, connections that no policy holds are kept or
  * closed, and a new channel does not wait for the backoff of a freed one. Asserts the channel's state, and how many
- * connections each of four echo servers (kits/backends.h) has had and has open. The test's thread drives the client. */
+ * connections the echo servers (kits/backends.h) have had and have open.
+ *
+ * Each test has four servers of its own, and makes its runtime by open_runtime, which sets for how long unused
+ * connections are kept, and how many; teardown frees the runtime that is left. The test's thread drives the client. */
 #include <stdio.h>
 #include <string.h>
 
@@ -51,6 +54,7 @@ static void call_ok(torc_channel *ch)
     torc_result_free(r);
 }
 
+/* Waits until server i has `want` open connections. */
 static void wait_open(size_t i, size_t want)
 {
     while (kit_backends_counts(kit, i).open_connections != want)
@@ -62,7 +66,7 @@ static void on_unary(const torc_result *result, void *arg)
     *(int *)arg = torc_result_code(result);
 }
 
-/* Without calls the channel goes IDLE. The next call wakes it and uses the kept connection. */
+/* Without calls the channel goes IDLE. The next call wakes the channel and uses the kept connection. */
 static void test_idle_timeout(void **state)
 {
     (void)state;
@@ -91,7 +95,8 @@ static void test_idle_timeout(void **state)
     torc_channel_free(ch);
 }
 
-/* An unused connection closes after its retention time. channel_transport_test.c tests that it is used again before. */
+/* An unused connection closes after its retention time. channel_transport_test.c tests that a new channel uses the
+ * connection before. */
 static void test_retention(void **state)
 {
     (void)state;
@@ -188,8 +193,8 @@ static void test_left_closes_first(void **state)
     }
 }
 
-/* A channel whose connection was refused is freed. The next channel to the address does not wait for its backoff, here
- * an hour. */
+/* A channel whose connection was refused is freed. The next channel to the address does not wait for the backoff of the
+ * freed channel, which is about an hour. */
 static void test_a_new_channel_begins_afresh(void **state)
 {
     (void)state;

@@ -1,6 +1,10 @@
 /* Servers that end their connections: how often one caller connects, over plaintext and TLS. After more than 32
  * connections in a row that end soon and without an answer, the next one waits for the backoff. A server that answers
- * may end each connection: no backoff follows. */
+ * may end each connection: no backoff follows.
+ *
+ * Each row of `rows` is a server, whose `play` runs for each connection, on a thread of the servers' process
+ * (support/hostile/server.h). call_it calls one server, with a channel and a runtime of its own, which the test's
+ * thread drives, and asserts how many connections the server has accepted. */
 #include <stdio.h>
 
 #include <torc/torc.h>
@@ -11,7 +15,7 @@
 #include "support/kits/backends.h"
 
 #define OK_HEADERS ":status: 200\ncontent-type: application/grpc\n"
-#define CALLING_MS 1500
+#define CALLING_MS 1500 /* how long each server is called at least */
 /* At most 33 connections follow each other without backoff, then one after about a second of backoff. If the machine
  * stalls, a connection may last for a second, and the count begins again: hence the factor. Without backoff there are
  * hundreds. */
@@ -96,7 +100,7 @@ static void answers_and_goes_away(struct hostile_peer *p)
 static const struct {
     const char *name;
     hostile_play_fn *play;
-    bool answers;
+    bool answers; /* every call must succeed */
 } rows[] = {
     {"accepts and closes", closes_at_once, false},
     {"GOAWAY at once", goes_away_at_once, false},
@@ -109,7 +113,9 @@ static const struct {
     {"the answer, then GOAWAY", answers_and_goes_away, true},
 };
 
-/* Makes one call after another to server i, for a while. Asserts how many connections they took. */
+/* Makes one call after another to server i: for CALLING_MS, and to a server that answers until there were ANSWERED_MIN
+ * calls, but no longer than ANSWERED_MS_MAX. Asserts how many connections they took. `creds` is borrowed; NULL:
+ * plaintext. */
 static void call_it(struct hostile *servers, size_t i, torc_credentials *creds)
 {
     torc_runtime *rt = kit_backends_runtime(TORC_RUNTIME_CALLER);

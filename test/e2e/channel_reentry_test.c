@@ -1,7 +1,7 @@
-/* An application's LB policy may destroy its children in any callback. For that, Torc calls the application from the
- * loop, never from inside a function that uses a policy's state afterwards. Here the policy destroys its two children
- * in the resolver's request_reresolution or in the channel's observer, while the children share a connection attempt
- * that is refused. */
+/* An application may destroy the children of its LB policy also in its resolver's request_reresolution and in the
+ * channel's observer. For that, Torc calls both from the loop, never from inside a function that uses a policy's state
+ * afterwards. In each test one of the two callbacks destroys the two children of the policy, while the children share a
+ * connection attempt that is refused. The test's thread drives the client, and all callbacks run on this thread. */
 #include <string.h>
 
 #include <torc/torc.h>
@@ -13,7 +13,9 @@ enum { CHILDREN = 2 };
 static torc_lb_helper *policy;
 static torc_lb_child *children[CHILDREN]; /* of the same endpoint */
 static torc_resolver_listener *listener;
-static bool below; /* the policy is calling functions of Torc */
+/* lb_update is making the children: the observer must not be called. */
+static bool below;
+/* Calls of names_request, events "connect", and events "connect_failed". */
 static int requests, connects, failures;
 static bool destroy_in_request, destroy_in_observer;
 
@@ -120,6 +122,7 @@ static void on_event(const char *kind, const char *detail, const char *reason, v
         destroy_children();
 }
 
+/* Makes an RPC, which must fail with the text that destroy_children has published. */
 static void run(void)
 {
     const struct torc_lb_factory *const policies[] = {&lb, NULL};

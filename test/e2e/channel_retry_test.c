@@ -1,8 +1,8 @@
 /* Retries by service config (gRFC A6), on real sockets.
  *
  * One server (kits/backends.h) has the method /t/M, which follows `script`: it refuses the first calls, fails the next
- * ones and answers the others. It records the attempt number and the messages of each call. The test's thread drives
- * the client. It uses `script` while no call runs on the server. */
+ * ones and answers the others. The method records the attempt number and the messages of each call. The test's thread
+ * drives the client, and uses `script` while no call runs on the server. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,12 +20,13 @@ static struct {
     int fail, code;       /* the first `fail` calls fail with `code`, unless refused */
     int refuse;           /* the streams of the first `refuse` calls are refused */
     const char *pushback; /* NULL: none */
-    bool headers_first;
+    bool headers_first;   /* a call that fails sends response headers before */
     int calls;
     char previous[64];  /* grpc-previous-rpc-attempts of each call, "-" for none */
     char requests[128]; /* the messages of each call in brackets */
 } script;
 
+/* Appends the text to the string `out`, which has `size` bytes. */
 static void note(char *out, size_t size, const char *text, size_t len)
 {
     size_t at = strlen(out);
@@ -109,7 +110,8 @@ static torc_channel *open_channel(const char *config)
     return kit_backends_channel(kit, rt, NULL, config);
 }
 
-/* Makes a unary call with request "m", asserts its status, and returns its attempts. */
+/* Makes a unary call with request "m", and returns its attempts. Asserts its status, and that the server saw as many
+ * calls: script.calls must be 0 before. */
 static unsigned attempts_of(torc_channel *ch, int code)
 {
     torc_result *r = torc_unary(ch, "t/M", "m", 1, NULL);

@@ -1,6 +1,10 @@
 /* Several connections to a server whose MAX_CONCURRENT_STREAMS is reached (A105), on real sockets. The server
  * (torc/server.h) answers with the client's address, which tells connections apart. /a/Hold keeps its stream until the
- * client cancels, /a/Tell ends it. */
+ * client cancels, /a/Tell ends it.
+ *
+ * Each test starts the server by serve(), and the teardown stop() ends it. The server and the client run on the thread
+ * of the default runtime, except the channel of the_cluster_says_how_many, which is on the runtime of the mesh
+ * (kits/mesh.h). The test's thread waits in blocking calls, or for the counts of `crowd`. */
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -17,7 +21,7 @@
 enum { PEER_MAX = 64, MOST = 1000, WAIT_MS = 60000 };
 
 static torc_server *server;
-static char *target; /* the server's address */
+static char *target; /* "127.0.0.1:PORT" of the server, for torc_free */
 
 static void on_cancel(torc_server_call *call, void *arg)
 {
@@ -42,6 +46,7 @@ static void on_tell(torc_server_call *call, const torc_message *request, void *a
     torc_server_call_reply(call, peer, strlen(peer));
 }
 
+/* Starts the server, with this MAX_CONCURRENT_STREAMS. */
 static void serve(int64_t streams)
 {
     struct torc_server_options options = {TORC_SIZE(torc_server_options), .max_concurrent_streams = streams};
@@ -63,6 +68,7 @@ static int stop(void **state)
     return 0;
 }
 
+/* max_connections: of connectionScaling; 0: the config has none. cap: the channel's option; 0: its default. */
 static torc_channel *open_channel(unsigned max_connections, int64_t cap)
 {
     char *config = tc_asprintf("{\"connectionScaling\":{\"maxConnectionsPerSubchannel\":%u}}", max_connections);
@@ -77,6 +83,7 @@ static torc_channel *open_channel(unsigned max_connections, int64_t cap)
     return ch;
 }
 
+/* Returns an RPC of /a/Hold that is under way; give_up ends and frees it. */
 static torc_stream *hold(torc_channel *ch)
 {
     torc_stream *s = torc_stream_open(ch, "a/Hold", NULL, NULL);
@@ -84,7 +91,8 @@ static torc_stream *hold(torc_channel *ch)
     return s;
 }
 
-/* Reads the address that the server has sent. Returns false if none came within timeout_ms. */
+/* Reads the address that the server sends into `peer`, which has PEER_MAX bytes. Returns false if none came within
+ * timeout_ms. The end of the RPC fails the test. */
 static bool read_peer(torc_stream *s, char *peer, int64_t timeout_ms)
 {
     const torc_message *m;
@@ -133,7 +141,8 @@ static void the_third_stream_comes_from_another_address(void **state)
     torc_channel_free(ch);
 }
 
-/* There is one connection without connectionScaling, with a maximum of 1, and if the channel's option caps it at 1. */
+/* There is one connection without connectionScaling, with a maximum of 1, and if the channel's option caps the maximum
+ * at 1. */
 static void one_connection_is_the_default(void **state)
 {
     TC_CASE(CS02);
@@ -157,8 +166,9 @@ static void one_connection_is_the_default(void **state)
     }
 }
 
+/* RPCs that run at the same time. on_end counts on the loop's thread. */
 struct crowd {
-    atomic_size_t ok, others;
+    atomic_size_t ok, others; /* ended with OK, and with another status */
     torc_stream *calls[MOST];
 };
 
@@ -170,6 +180,7 @@ static void on_end(const torc_result *r, void *arg)
 
 static struct crowd crowd;
 
+/* Starts n RPCs, and counts from 0. */
 static void crowd_start(torc_channel *ch, const char *method, size_t n)
 {
     atomic_store(&crowd.ok, 0);
@@ -178,6 +189,7 @@ static void crowd_start(torc_channel *ch, const char *method, size_t n)
         assert_int_equal(torc_unary_async(ch, method, "", 0, NULL, on_end, &crowd, &crowd.calls[i], NULL), 0);
 }
 
+/* Waits until the n RPCs have ended, and frees their handles. */
 static void crowd_end(size_t n)
 {
     while (atomic_load(&crowd.ok) + atomic_load(&crowd.others) < n)
@@ -216,7 +228,7 @@ static void put_cluster(struct kit_mesh *k, const char *max_connections)
     tc_free(more);
 }
 
-/* The Cluster resource sets the most connections. When it allows more, RPCs that wait use them. */
+/* The Cluster resource sets the most connections. When the resource allows more, RPCs that wait use them. */
 static void the_cluster_says_how_many(void **state)
 {
     TC_CASE(CS04);

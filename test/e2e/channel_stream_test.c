@@ -1,5 +1,9 @@
 /* Streaming over real sockets: both directions, flow control, blocking and asynchronous. One echo server
- * (kits/backends.h) answers; the test's thread drives the client. */
+ * (kits/backends.h) answers; the test's thread drives the client.
+ *
+ * All tests share the server, the runtime and one channel. A test opens its stream by torc_stream_open and calls the
+ * functions that wait, or starts it by torc_stream_start and polls until on_done has come. Such a stream counts its
+ * events in a struct stream on the test's stack. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,10 +119,11 @@ static void test_blocking_free_without_finish(void **state)
         torc_runtime_poll(rt, 10);
 }
 
-/* A stream that writes as fast as it may. */
+/* A stream that writes as fast as it may: `to_write` messages of `message_bytes` each. */
 struct stream {
     torc_stream *call;
     size_t message_bytes;
+    /* Messages taken, to take in all, and received; calls of on_headers and on_done; the status code. */
     int written, to_write, received, headers, done, code;
     bool greedy; /* each message requests the next one */
     size_t received_bytes;
@@ -126,12 +131,13 @@ struct stream {
 
 static char payload[65536];
 
+/* Writes a message, which must be taken at once. The last one half-closes. */
 static void write_next(struct stream *s)
 {
     s->written++;
     assert_int_equal(
         torc_stream_send(s->call, payload, s->message_bytes, s->written == s->to_write ? TORC_SEND_LAST : 0, 0), 0);
-    /* One message at a time; on_writable follows. */
+    /* A second message is not taken; on_writable follows TORC_EAGAIN. */
     assert_int_equal(torc_stream_send(s->call, payload, 1, 0, 0),
                      s->written == s->to_write ? TORC_ESTATE : TORC_EAGAIN);
 }
@@ -192,6 +198,7 @@ static void test_async_stream(void **state)
     torc_stream_free(s.call);
 }
 
+/* Drives the loop until *counter has stayed the same for 20 turns in a row, each of which waits 20 ms at most. */
 static void run_until_quiet(const int *counter)
 {
     int before = -1;

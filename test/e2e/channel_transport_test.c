@@ -1,6 +1,6 @@
 /* Connections on real sockets: GOAWAY, stream limits, restarts, a channel's states and events, TLS, and the pool
- * that channels share. Each test that connects makes its echo server (kits/backends.h). The test's thread drives the
- * client. */
+ * that channels share. Each test that connects makes its echo server (kits/backends.h). All tests share one runtime
+ * with its pool of connections. The test's thread drives the runtime. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +28,7 @@ static int teardown(void **state)
     return torc_runtime_free(rt);
 }
 
+/* Makes a unary call. Returns its status code, and prints a status that is not OK. */
 static int call_code(torc_channel *ch, const char *method)
 {
     torc_result *r = torc_unary(ch, method, "x", 1, NULL);
@@ -38,6 +39,7 @@ static int call_code(torc_channel *ch, const char *method)
     return code;
 }
 
+/* Asynchronous calls that have ended, and those of them that ended with OK. */
 struct batch {
     int done, ok;
 };
@@ -112,7 +114,7 @@ static void test_goaway_drains(void **state)
     kit_backends_goaway(kit, 0);
     while (torc_channel_state(ch, false) == TORC_CONNECTIVITY_READY)
         torc_runtime_poll(rt, 100);
-    /* A61, A62: the channel is IDLE after the loss. The next call connects again. */
+    /* pick_first is IDLE after the GOAWAY, and so is the channel. The next call connects again. */
     assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_IDLE);
     assert_int_equal(call_code(ch, "a/b"), TORC_STATUS_OK);
     assert_int_equal(torc_stream_send(call, "two", 3, 0, -1), 0);
@@ -168,6 +170,7 @@ static void test_channels_share_connections(void **state)
     kit_backends_free(kit);
 }
 
+/* How many events of each kind came; `ready`: "state" with READY. */
 struct events {
     int connect, connected, failed, closed, ready;
 };
@@ -225,6 +228,7 @@ static void test_states_and_events(void **state)
     kit_backends_free(kit);
 }
 
+/* A CA, certificates of it for the server and a client, and another CA. */
 struct pki {
     struct kit_cert ca, server, client, stranger;
 };
@@ -248,6 +252,8 @@ static void fini_pki(struct pki *p)
     kit_cert_fini(&p->stranger);
 }
 
+/* Makes one call over TLS on a channel of its own. Returns the status code. client NULL: no client certificate.
+ * authority NULL: the target's. text: NULL, or gets the status text, which the caller frees with free. */
 static int tls_call(struct kit_backends *kit, const char *roots, const struct kit_cert *client, const char *authority,
                     char **text)
 {
@@ -298,7 +304,7 @@ static void test_tls(void **state)
     free(text);
     assert_int_equal(tls_call(kit, p.ca.cert_pem, NULL, NULL, NULL), TORC_STATUS_UNAVAILABLE);
 
-    /* A plaintext channel to a TLS port fails. It does not hang. */
+    /* A call on a plaintext channel to a TLS port fails, and does not hang. */
     torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
     assert_int_equal(call_code(ch, "a/b"), TORC_STATUS_UNAVAILABLE);
     torc_channel_free(ch);

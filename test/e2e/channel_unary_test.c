@@ -1,6 +1,9 @@
 /* Unary calls over real sockets: results, texts of failures, limits, the service config, asynchronous calls, lent
- * requests, torc_explain. Three echo servers "b0" to "b2" (kits/backends.h) answer. The test's thread drives the
- * client, unless the test uses a runtime with a thread of its own. */
+ * requests, torc_explain.
+ *
+ * All tests share three echo servers "b0" to "b2" (kits/backends.h) and one runtime. A test that stops a server starts
+ * it again. The test's thread drives the client, so callbacks run on this thread, inside blocking calls and
+ * torc_runtime_poll. Two tests of the echo use a runtime with a thread of its own instead. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +33,7 @@ static int teardown(void **state)
     return rc;
 }
 
+/* Makes a channel to server i alone. `options` may be NULL. */
 static torc_channel *open_one(size_t i, const struct torc_channel_options *options)
 {
     char target[64];
@@ -39,6 +43,7 @@ static torc_channel *open_one(size_t i, const struct torc_channel_options *optio
     return ch;
 }
 
+/* Makes 100 calls on a channel of this runtime (NULL: the default one), and asserts their results. */
 static void echo(torc_runtime *runtime)
 {
     char target[64];
@@ -150,7 +155,7 @@ static void test_deadline_names_what_it_waited_for(void **state)
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 500};
     torc_result *r = torc_unary(ch, "torc.test.Backend/Hang", "", 0, &o);
     assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
-    /* The server may end the call first, with another text. */
+    /* If the machine stalls, the deadline may pass before the request is sent: then the text is another. */
     if (strstr(torc_result_text(r), "while waiting"))
         assert_non_null(strstr(torc_result_text(r),
                                "deadline exceeded after 0.500 s while waiting for the response of 127.0.0.1:"));
@@ -296,8 +301,9 @@ static void test_round_robin(void **state)
     torc_channel_free(ch);
 }
 
+/* Asynchronous calls: how many ended, and how. */
 struct batch {
-    int done, ok, cancelled;
+    int done, ok, cancelled; /* ok: with a response of 3 bytes */
     torc_stream *calls[64];
 };
 
@@ -362,16 +368,17 @@ static void test_channel_free_cancels(void **state)
     assert_int_equal(b.cancelled, 3);
 }
 
-/* A lent request, which the callback of its call frees. */
+/* A lent request, which the callback of its call frees, and the call's outcome. */
 struct lent {
     char *bytes;
     size_t size;
-    int code;
+    int code;  /* -1: the call has not ended */
     bool same; /* the response equals the request */
 };
 
 #define LENT_BYTES ((size_t)1 << 20)
 
+/* Starts a call with a lent request. `call`: NULL, or gets the handle, which the caller frees. */
 static void lend(torc_channel *ch, const char *method, struct lent *l, torc_result_fn fn, torc_stream **call)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .lend_request = TORC_ON};
@@ -405,7 +412,8 @@ static void test_lent_request(void **state)
         assert_int_equal(echoed[i].code, TORC_STATUS_OK);
         assert_true(echoed[i].same);
     }
-    /* One is cancelled, one freed, and one ends with the channel. Each gets its callback, which frees the request. */
+    /* Of three calls one is cancelled, the handle of one is freed, and one ends with the channel. Each gets its
+     * callback, which frees the request. */
     for (int i = 0; i < 3; i++)
         lend(ch, "torc.test.Backend/Hang", &hung[i], on_lent, &calls[i]);
     while (kit_backends_counts(kit, 0).open_calls < 3)
