@@ -8,7 +8,10 @@
  *              own          no authority is shared
  *              forwarding   some are: an own client, and the group's common one
  *
- * At the end of a runtime a client may outlive the pool by a turn; its c->pool is NULL then. Loop thread only. */
+ * A source has its groups, and a group its clients; users hold references of clients, and the last user ends a client.
+ * At the end of a runtime the users (channels, or the holds of remote clients) end before the pool. A client that is
+ * still in use when its pool is freed, as in a unit test, stays with its group and source; its c->pool is NULL then.
+ * Loop thread only. Read tc_pool_client_get and source_client first. */
 #include "xds/domain/client_pool.h"
 
 #include <stdlib.h>
@@ -22,31 +25,32 @@
 #include "xds/domain/shared_domain.h"
 #include "xds/domain/validation_context.h"
 
-/* Responses of this size take a few milliseconds to decode, which RPCs must not wait for. */
+/* Responses of this size and larger take milliseconds to decode, which RPCs must not wait for. */
 #define DECODE_THREAD_BYTES ((size_t)128 << 10)
 
 struct tc_xds_client_pool {
-    torc_runtime *runtime;
-    struct tc_shared_domain *shared; /* a reference; NULL: the runtime has no xDS domain */
-    struct tc_mailbox *inbox;        /* where the shared domain answers; NULL without an xDS domain */
-    struct tc_client_source *sources;
-    struct tc_link cert_providers;
+    torc_runtime *runtime;            /* borrowed */
+    struct tc_shared_domain *shared;  /* a reference; NULL: the runtime has no xDS domain */
+    struct tc_mailbox *inbox;         /* where the shared domain answers; NULL without an xDS domain */
+    struct tc_client_source *sources; /* by text */
+    struct tc_link cert_providers;    /* of struct tc_cert_provider, borrowed: the pool holds no reference */
 };
 
 struct tc_client_source {
-    struct tc_xds_client_pool *pool; /* NULL: the pool is gone */
-    struct tc_rstr *text;            /* where the bootstrap is from */
-    struct tc_xds_bootstrap *bootstrap;
-    struct tc_link groups;
-    UT_hash_handle hh; /* the pool's, by text */
+    struct tc_xds_client_pool *pool;    /* NULL: the pool is gone */
+    struct tc_rstr *text;               /* source_text; a reference */
+    struct tc_xds_bootstrap *bootstrap; /* a reference */
+    struct tc_link groups;              /* of struct tc_client_group */
+    UT_hash_handle hh;                  /* the pool's, by text */
 };
 
 struct tc_client_group {
-    struct tc_client_source *source;
-    struct tc_link link;
-    struct tc_rstr *options;      /* group_options_text */
-    struct tc_xds_client *common; /* that the targets share; NULL: no authority is shared, or clients are remote */
-    struct tc_channel_transport_factory factory; /* of `common` */
+    struct tc_client_source *source; /* borrowed: a source lives as long as it has a group */
+    struct tc_link link;             /* the source's */
+    struct tc_rstr *options;         /* group_options_text; a reference */
+    /* The client that the targets share, a reference. NULL: no authority is shared, or the clients are remote. */
+    struct tc_xds_client *common;
+    struct tc_channel_transport_factory factory; /* of `common`; zeroed while `common` is NULL */
     struct tc_pool_client *clients;              /* by target */
 };
 
@@ -58,8 +62,8 @@ static const char *environment_get(const char *name)
     return value ? value : "";
 }
 
-/* Returns a text that says where the bootstrap is from: the bootstrap's own text, or the values of the two variables.
- * Equal for equal sources. */
+/* Returns a text that says where the bootstrap is from, with one reference: the bootstrap's own text, or the values of
+ * the two variables. Equal for equal sources. */
 static struct tc_rstr *source_text(const struct tc_resolver_env *env)
 {
     if (env->xds_bootstrap_json)
@@ -68,6 +72,7 @@ static struct tc_rstr *source_text(const struct tc_resolver_env *env)
                           environment_get("GRPC_XDS_BOOTSTRAP_CONFIG"));
 }
 
+/* Returns the source of this text, or NULL. */
 static struct tc_client_source *source_find(const struct tc_xds_client_pool *p, const struct tc_rstr *text)
 {
     struct tc_client_source *s;
@@ -75,6 +80,7 @@ static struct tc_client_source *source_find(const struct tc_xds_client_pool *p, 
     return s;
 }
 
+/* Returns a new source without a group. Takes references of text and bootstrap. */
 static struct tc_client_source *source_add(struct tc_xds_client_pool *p, struct tc_rstr *text,
                                            struct tc_xds_bootstrap *bootstrap)
 {
@@ -101,8 +107,10 @@ static void source_settle(struct tc_client_source *s)
 
 /* --- groups --- */
 
-/* Returns a text that is equal for channels whose targets may share a client. The channel's credentials are in the text
- * only if a server of the bootstrap takes them: otherwise channels with different credentials share one stream. */
+/* Returns a text that is equal for channels whose targets may share a client, with one reference. The channel's
+ * credentials are in the text only if a server of the bootstrap takes them: otherwise channels with different
+ * credentials share one stream. The backoff's multiplier and jitter are not compared: the client has those of the
+ * channel that came first. */
 static struct tc_rstr *group_options_text(const struct tc_xds_bootstrap *b, const struct tc_resolver_env *env)
 {
     bool credentials = env->credentials && tc_xds_bootstrap_uses_channel_credentials(b);
@@ -111,7 +119,8 @@ static struct tc_rstr *group_options_text(const struct tc_xds_bootstrap *b, cons
                           credentials ? tc_rstr_cstr(env->credentials->key) : "");
 }
 
-/* Returns the group of the env's options. A new group has no target yet. */
+/* Returns the group of the env's options, made if it does not exist. A new group has no target yet: the caller adds
+ * one. */
 static struct tc_client_group *group_get(struct tc_client_source *s, const struct tc_resolver_env *env)
 {
     struct tc_rstr *options = group_options_text(s->bootstrap, env);
@@ -146,7 +155,8 @@ static void group_settle(struct tc_client_group *g)
 
 /* --- clients --- */
 
-/* Returns a client that asks servers itself. `target` is empty for a shared client. */
+/* Returns a client that asks servers itself, with one reference. `target` is empty for a shared client. Initialises
+ * the factory, which must outlive the client. */
 static struct tc_xds_client *local_client_new(const struct tc_client_group *g,
                                               struct tc_channel_transport_factory *factory,
                                               const struct tc_resolver_env *env, struct tc_slice target)
@@ -167,6 +177,7 @@ static struct tc_xds_client *local_client_new(const struct tc_client_group *g,
     return tc_xds_local_client_new(env->loop, bootstrap, &factory->base, &opts);
 }
 
+/* Returns the client for a new target, with one reference. Makes the group's common client if the client needs it. */
 static struct tc_xds_client *target_client(struct tc_client_group *g, struct tc_pool_client *c,
                                            const struct tc_resolver_env *env, struct tc_slice target)
 {
@@ -181,6 +192,8 @@ static struct tc_xds_client *target_client(struct tc_client_group *g, struct tc_
 
 static const struct tc_shared_domain_ops shared_ops;
 
+/* Returns the target's client, in the group of the env's options, with one more reference; made if it does not
+ * exist. */
 static struct tc_pool_client *source_client(struct tc_client_source *s, const struct tc_resolver_env *env,
                                             struct tc_slice target)
 {
@@ -291,7 +304,7 @@ void tc_xds_client_pool_each(const struct tc_xds_client_pool *p,
 
 /* --- the pool --- */
 
-/* Takes the sources off the pool, since clients in use may outlive the pool by a turn. */
+/* Takes the sources off the pool: clients in use outlive it. */
 static void pool_forget_sources(struct tc_xds_client_pool *p)
 {
     struct tc_client_source *s, *next;

@@ -5,9 +5,9 @@
  *   domain's loop           hold_open: the pool of the domain's runtime makes the real client, or finds it
  *                           hold_close: gives the real client back; the last hold removes the origin
  *
- * An origin is a key with a count: equal targets of all runtimes share one bootstrap object and one client. The xDS
- * domain and the pool of each runtime hold a reference of struct tc_shared_domain. When the xDS domain ends, domain_end
- * closes the mailbox, and then the domain's loop ends. */
+ * An origin is a key with a count: the remote clients of equal targets share one bootstrap object and one real client.
+ * The xDS domain and the pool of each runtime hold a reference of struct tc_shared_domain. When the xDS domain ends,
+ * domain_end closes the mailbox, and then the domain's loop ends. */
 #include "xds/domain/shared_domain.h"
 
 #include <pthread.h>
@@ -19,19 +19,19 @@
 #include "xds/client/remote_client.h"
 
 struct tc_shared_domain {
-    struct tc_ref ref; /* held by the xDS domain and by each runtime's pool */
-    torc_runtime *runtime;
-    struct tc_mailbox *inbox; /* of the domain's loop */
+    struct tc_ref ref;        /* held by the xDS domain and by each runtime's pool */
+    torc_runtime *runtime;    /* the xDS domain's own; borrowed, for the domain's loop */
+    struct tc_mailbox *inbox; /* of the domain's loop; a reference */
 
     pthread_mutex_t mutex;
     /* Under the mutex. */
-    struct tc_link origins;
+    struct tc_link origins; /* of struct shared_origin */
 };
 
 /* A client that runs on the domain's loop for remote clients on other loops. */
 struct shared_origin {
     struct tc_shared_domain *domain; /* borrowed: it outlives the domain's loop */
-    struct tc_shared_client_key key; /* references */
+    struct tc_shared_client_key key; /* references; constant */
     /* Under the domain's mutex. */
     struct tc_link link;
     unsigned remotes; /* remote clients that use the origin */
@@ -82,7 +82,7 @@ void tc_shared_domain_unref(struct tc_shared_domain *s)
 
 /* --- clients --- */
 
-/* With the mutex held. */
+/* Returns the origin of this key, or NULL. Called with the mutex held. */
 static struct shared_origin *origin_find(const struct tc_shared_domain *s, const struct tc_shared_client_key *key)
 {
     TC_LIST_FOREACH(it, &s->origins)
@@ -131,14 +131,16 @@ static void origin_release(struct shared_origin *o)
     tc_free(o);
 }
 
-/* A remote client's hold on its origin, for the domain's loop. */
+/* A remote client's hold on its origin. The runtime's thread makes it; then it is for the domain's loop, where
+ * hold_close frees it. */
 struct shared_hold {
     const struct tc_shared_domain_ops *ops;
-    struct shared_origin *origin;
-    struct tc_resolver_env env; /* only the members that a client needs */
-    void *hold;                 /* what ops->open stored; NULL: `open` was not called. For the domain's loop */
+    struct shared_origin *origin; /* counted in origin->remotes */
+    struct tc_resolver_env env;   /* only the members that a client needs; a reference of the credentials */
+    void *hold;                   /* what ops->open stored; NULL: `open` was not called */
 };
 
+/* hold_open and hold_close are a remote client's `open` and `close` (xds/client/remote_client.h). */
 static struct tc_xds_client *hold_open(void *arg)
 {
     struct shared_hold *h = arg;

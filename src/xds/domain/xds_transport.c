@@ -5,8 +5,9 @@
  * no channel: it reports the failure through the connectivity callback, and each stream fails. A71's fallback then goes
  * on as if the server were down.
  *
- * Callbacks come by the loop, never from inside open, send or read. A stream is freed before its last callback,
- * on_status. */
+ * Callbacks come by the loop, never from inside open, send or read. The xDS client ends a transport with shutdown. A
+ * stream ends with on_status, before which its memory is freed, or with cancel. The factory belongs to the owner of the
+ * xDS client, and is borrowed for each call of `create`. Loop thread only. */
 #include "xds/domain/xds_transport.h"
 
 #include <stdlib.h>
@@ -23,26 +24,26 @@
 #include "xds/domain/validation_context.h"
 
 enum {
-    KEEPALIVE_MS = 300000, /* between pings, as other gRPC implementations ping control planes */
+    KEEPALIVE_MS = 300000, /* a ping after so much silence, as other gRPC implementations ping control planes */
 };
 
 struct channel_transport {
     struct tc_xds_transport base;
     struct tc_loop *loop;
-    torc_channel *channel; /* NULL: it could not be made, see `failure` */
-    struct tc_channel_watch watch;
-    struct tc_status failure; /* why there is no channel */
-    struct tc_task tell_failure;
-    uint64_t max_message_bytes;
+    torc_channel *channel;         /* owned (tc_channel_shutdown); NULL: it could not be made, see `failure` */
+    struct tc_channel_watch watch; /* of the channel's state; without a channel it is not used */
+    struct tc_status failure;      /* why there is no channel */
+    struct tc_task tell_failure;   /* without a channel: passes `failure` to `fn` */
+    uint64_t max_message_bytes;    /* of one response */
     tc_xds_connectivity_fn fn;
-    void *arg;
+    void *arg; /* of `fn` */
 };
 
 struct channel_stream {
     struct tc_xds_stream base;
     const struct tc_xds_stream_events *events;
-    void *arg;
-    struct tc_call *call;     /* NULL: there is no channel */
+    void *arg;                /* of `events` */
+    struct tc_call *call;     /* valid until on_call_done or stream_cancel; NULL: there is no channel */
     struct tc_status failure; /* without a call: the status to end with */
     struct tc_task fail;      /* without a call: reports `failure` */
 };
@@ -212,7 +213,7 @@ static torc_credentials *with_call_credentials(torc_credentials *creds, const js
     return both;
 }
 
-/* Returns the credentials of a server, with one reference; NULL with *why set. */
+/* Returns the credentials of a server, channel and call credentials joined, with one reference; NULL with *why set. */
 static torc_credentials *server_credentials(const struct tc_channel_transport_factory *f,
                                             const struct tc_xds_server *server, struct tc_status *why)
 {
@@ -227,7 +228,7 @@ static torc_credentials *server_credentials(const struct tc_channel_transport_fa
     return creds;
 }
 
-/* Returns the private channel to a server; NULL with *why set. */
+/* Returns a new private channel to a server, for tc_channel_shutdown; NULL with *why set. */
 static torc_channel *server_open_channel(const struct tc_channel_transport_factory *f,
                                          const struct tc_xds_server *server, struct tc_status *why)
 {

@@ -8,7 +8,7 @@
 #include "io/backoff.h"
 #include "xds/client/transport.h"
 
-/* The default of the bootstrap's ads_message_bytes. */
+/* The default of the bootstrap's ads_message_bytes: 64 MiB. */
 #define TC_XDS_ADS_MAX_MESSAGE_BYTES (UINT64_C(64) << 20)
 
 /* Embedded in the object that owns the client; must outlive the client. */

@@ -3,7 +3,8 @@
  * When an RPC starts, two independent random numbers decide whether it is delayed and whether it is aborted. An RPC
  * with both faults is delayed first. max_active_faults bounds the faults under way in the whole process, which one
  * atomic word counts. A fault that would exceed the bound does not happen. A delay leaves the count when it ends, or
- * when the RPC ends during the delay (fault_done). Runs on the loop thread of the call's channel. */
+ * when the RPC ends during the delay (fault_done). The faults of an RPC (struct fault) live in the call's arena. Runs
+ * on the loop thread of the call's channel. */
 #include "xds/filter/fault_filter.h"
 
 #include <stdatomic.h>
@@ -39,7 +40,8 @@ static bool header_number(const struct tc_filter_call *call, const char *name, u
     return h && tc_parse_u64(h->value, max, out) == 0;
 }
 
-/* Draws whether this RPC belongs to the share. A33: a header may lower the share, never raise it. */
+/* Draws whether this RPC belongs to the share. With by_header, a header of the RPC may lower the share's numerator,
+ * never raise it (A33). */
 static bool fault_is_chosen(struct tc_filter_call *call, const struct tc_fault_share *share, bool by_header,
                             const char *header)
 {
@@ -50,7 +52,7 @@ static bool fault_is_chosen(struct tc_filter_call *call, const struct tc_fault_s
     return tc_fraction_match((uint32_t)millionths, tc_rng_u64(tc_loop_rng(call->loop)));
 }
 
-/* Returns whether the RPC is to be delayed. If so, *ns is the delay. */
+/* Returns whether the RPC is to be delayed. If so, *ns is the delay; else *ns may have changed, too. */
 static bool fault_delay(struct tc_filter_call *call, const struct tc_fault_config *f, uint64_t *ns)
 {
     uint64_t ms;
@@ -64,7 +66,7 @@ static bool fault_delay(struct tc_filter_call *call, const struct tc_fault_confi
                                   "x-envoy-fault-delay-request-percentage");
 }
 
-/* Returns whether the RPC is to be aborted. If so, *code is the gRPC status. */
+/* Returns whether the RPC is to be aborted. If so, *code is the gRPC status; else *code may have changed, too. */
 static bool fault_abort(struct tc_filter_call *call, const struct tc_fault_config *f, int *code)
 {
     uint64_t status;

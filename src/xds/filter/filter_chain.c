@@ -7,9 +7,9 @@
 
 struct route_filter_chain {
     struct tc_filter_chain base;
-    struct tc_xds_config *config; /* a reference */
-    const struct tc_route *route;
-    struct tc_call_filter filters[];
+    struct tc_xds_config *config;    /* a reference */
+    const struct tc_route *route;    /* of the config's resources */
+    struct tc_call_filter filters[]; /* base.n of them */
 };
 
 static void chain_free(struct tc_filter_chain *base)

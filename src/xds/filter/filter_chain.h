@@ -6,7 +6,7 @@
 #include "xds/resource/xds_config.h"
 
 /* Returns an empty chain with room for `max` filters, with one reference. The chain takes a reference of the config;
- * `route` and the filters' settings must belong to its resources. */
+ * `route` and the filters' settings must belong to the config's resources. */
 struct tc_filter_chain *tc_http_filter_chain_new(struct tc_xds_config *config, const struct tc_route *route,
                                                  size_t max);
 /* Appends a copy of the filter. Called at least once and at most `max` times, before an RPC uses the chain. */

@@ -2,8 +2,8 @@
  * override gives the settings. Chains are made when a config selector is made, not for each RPC. */
 #include "xds/filter/http_filters.h"
 
-/* Returns the override of the instance `name`: the weighted cluster's, else the route's, else the virtual host's (A39);
- * NULL: none. */
+/* Returns the override of the instance `name`, borrowed: the weighted cluster's, else the route's, else the virtual
+ * host's (A39); NULL: none. `cluster` may be NULL. */
 static const struct tc_http_filter_override *filter_override(const struct tc_virtual_host *vhost,
                                                              const struct tc_route *route,
                                                              const struct tc_weighted_cluster *cluster,
@@ -15,7 +15,8 @@ static const struct tc_http_filter_override *filter_override(const struct tc_vir
     return o ? o : tc_http_filter_override_find(&vhost->overrides, name);
 }
 
-/* Stores the instance with its merged settings. Returns false if the instance leaves the RPCs alone. */
+/* Stores the instance with its merged settings. Returns false if the instance leaves the RPCs alone. `override` may be
+ * NULL. */
 static bool filter_merge(const struct tc_http_filter *filter, const struct tc_http_filter_override *override,
                          struct tc_call_filter *out)
 {

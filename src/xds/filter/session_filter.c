@@ -5,8 +5,12 @@
  *   response   set-cookie with the picked endpoint and the cluster, if the request had no cookie or another value
  *
  * A cookie that cannot be followed does not change the route: the RPC is routed as usual, a line in the log says why,
- * and the response replaces the cookie. Only IP addresses are followed. If a chain has several session filters, the
- * last one whose cookie can be followed gives the session. */
+ * and the response replaces the cookie unless its value is that of the pick. Only IP addresses are followed, while the
+ * cookie of an endpoint with a Unix socket is set like any other. If a chain has several session filters, the last one
+ * whose cookie can be followed gives the session; without such a cookie the first one whose path matches does.
+ *
+ * Sessions, decoded cookies and new headers live in the call's arena. Loop thread only. Read session_start and
+ * session_response first. */
 #include "xds/filter/session_filter.h"
 
 #include "base/log.h"
@@ -21,7 +25,8 @@ enum {
 
 static const struct tc_slice cluster_prefix = {"cluster:", sizeof("cluster:") - 1};
 
-/* RFC 6265 5.1.4. The query of the request's path does not count. */
+/* Returns whether the cookie belongs to the request's path by RFC 6265 5.1.4. The query does not count. The cookie's
+ * path is not empty. */
 static bool cookie_path_matches(struct tc_slice cookie, struct tc_slice request)
 {
     ptrdiff_t query = tc_slice_find(request, tc_slice_str("?"));
@@ -32,7 +37,8 @@ static bool cookie_path_matches(struct tc_slice cookie, struct tc_slice request)
     return request.len == cookie.len || cookie.data[cookie.len - 1] == '/' || request.data[cookie.len] == '/';
 }
 
-/* Stores the value of the first cookie of that name in a field like "a=1; b=2". Returns false if there is none. */
+/* Stores the value of the first cookie of that name in a field like "a=1; b=2", borrowed from the field. Returns false
+ * if there is none. */
 static bool cookie_find_in_field(struct tc_slice field, struct tc_slice name, struct tc_slice *value)
 {
     bool more = true;
@@ -47,6 +53,8 @@ static bool cookie_find_in_field(struct tc_slice field, struct tc_slice name, st
     return false;
 }
 
+/* Stores the value of the first cookie of that name in all "cookie" fields, borrowed from the headers. Returns false if
+ * there is none. */
 static bool cookie_find(const struct tc_headers *headers, struct tc_slice name, struct tc_slice *value)
 {
     for (size_t i = 0; i < headers->len; i++)
@@ -79,8 +87,8 @@ static bool session_read_addresses(struct tc_slice text, struct tc_arena *arena,
 }
 
 /* Follows the cookie: stores its addresses in the session, and sends the RPC to its cluster. Returns NULL; or, if the
- * cookie cannot be followed, the reason, with the level at which to log it in *level. s->cookie is set in either case
- * if the value can be decoded. */
+ * cookie cannot be followed, the reason, a static text, with the level at which to log it in *level. Sets s->cookie in
+ * either case, unless the value is too long or is not base64. */
 static const char *cookie_follow(struct tc_filter_call *call, struct tc_slice value, struct tc_session *s,
                                  enum torc_log_level *level)
 {
@@ -157,6 +165,8 @@ static struct tc_slice cookie_format(const struct tc_session_config *config, str
     return out;
 }
 
+/* Returns the headers (NULL: none) and a set-cookie behind them, in the arena. The names and values of `headers` are
+ * not copied. */
 static const struct tc_headers *headers_with_cookie(const struct tc_headers *headers, struct tc_slice value,
                                                     struct tc_arena *arena)
 {
@@ -169,7 +179,8 @@ static const struct tc_headers *headers_with_cookie(const struct tc_headers *hea
 }
 
 /* A60: sets a cookie if the request had none, or if its value is not that of the picked endpoint and cluster. Sets none
- * if the pick did not pass xds_override_host, or chose an endpoint that xds_override_host does not know. */
+ * if the filter's path does not match the request's (*state is NULL then), if the pick did not pass xds_override_host,
+ * or if it chose an endpoint that xds_override_host does not know. */
 static const struct tc_headers *session_response(const struct tc_call_filter *f, struct tc_filter_call *call,
                                                  void **state, const struct tc_headers *headers)
 {

@@ -7,7 +7,7 @@
 
 /* Guarded by the process's lock of rank TC_RANK_COUNTERS. */
 static struct tc_call_counter *table;
-static unsigned generation;
+static unsigned generation; /* tc_fork_generation of the process whose counters `table` has */
 
 /* Takes the lock. The first call in a forked child forgets the parent's table. A counter of the parent that the child
  * still holds lives until the child gives it up. */

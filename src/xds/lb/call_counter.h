@@ -13,12 +13,12 @@ struct tc_call_counter {
     /* For call_counter.c alone. */
     unsigned users;      /* references; guarded by the lock of call_counter.c */
     unsigned generation; /* tc_fork_generation of the process whose table has it */
-    struct tc_rstr *key;
+    struct tc_rstr *key; /* of cluster and service; a reference */
     UT_hash_handle hh;
 };
 
-/* Returns the counter with one more reference, after making it if need be. service may be NULL. A forked process has
- * counters of its own, since the parent's RPCs are not the child's. */
+/* Returns the counter with one more reference, never NULL, after making it if need be. service may be NULL. A forked
+ * process has counters of its own, since the parent's RPCs are not the child's. */
 struct tc_call_counter *tc_call_counter_get(const struct tc_rstr *cluster, const struct tc_rstr *service);
 /* Gives up a reference; the last one frees the counter. NULL is allowed. */
 void tc_call_counter_unref(struct tc_call_counter *c);

@@ -11,10 +11,15 @@
  * clusters may have changed.
  *
  * cds_create_subchannel applies the cluster's TLS (A29). When the TLS changes, a new child replaces the old one
- * (tc_graceful_switch_renew), whose connections no longer have the security that the cluster asks for. If the cluster
- * had no TLS before, the old child ends at once, since its connections may be plaintext.
+ * (tc_graceful_switch_renew), since the old connections no longer have the security that the cluster asks for. If the
+ * cluster had no TLS before, the old child ends at once, since its connections may be plaintext.
  *
- * If the cluster has no data, or an error, there is no child: the policy fails RPCs itself. */
+ * If the XdsConfig does not have the cluster, or the cluster has an error, or its TLS or its LB policy cannot be made,
+ * there is no child: the policy fails RPCs itself (cds_fail). A cluster without endpoints has a child, which fails the
+ * RPCs.
+ *
+ * The policy owns the child, the tree and the TLS, and holds the cluster's snapshot. Policies: loop thread only;
+ * configs: any thread. Read cds_update first. */
 #include "xds/lb/policies.h"
 
 #include "base/json.h"
@@ -63,25 +68,27 @@ static struct tc_lb_config *cds_parse_config(const struct tc_lb_factory *factory
 struct cds {
     struct tc_lb_policy base;
     struct tc_lb_helper helper;        /* the child's */
-    struct tc_graceful_switch *child;  /* NULL: the policy fails RPCs itself */
-    struct tc_lb_config *config;       /* of the last update */
-    struct tc_cluster_config *cluster; /* the snapshot of the last update; NULL: it had none */
-    size_t place;                      /* of the cluster in the last XdsConfig, which the next search tries first */
-    struct tc_lb_config *child_config;
-    struct tc_lb_config *lb;        /* parsed from the lb_config of `lb_of`; NULL: nothing was parsed */
-    const struct tc_cluster *lb_of; /* a reference of the Cluster alone: its snapshot would keep old endpoints */
-    bool sessions;                  /* tc_listener_has_sessions of the last update */
+    struct tc_graceful_switch *child;  /* NULL: the policy fails RPCs itself, or there was no update yet */
+    struct tc_lb_config *config;       /* of the last update, a reference; NULL: none yet */
+    struct tc_cluster_config *cluster; /* the snapshot of the last update, a reference; NULL: it had none */
+    size_t place;                      /* the cluster's index in the last XdsConfig: the next search begins there */
+    struct tc_lb_config *child_config; /* of the child's last update, a reference; NULL without a child */
+    struct tc_lb_config *lb;           /* parsed from the lb_config of `lb_of`, a reference; NULL: nothing was parsed */
+    const struct tc_cluster *lb_of;    /* a reference of the Cluster alone: its snapshot would keep old endpoints */
+    bool sessions;                     /* tc_listener_has_sessions of the last update */
     struct tc_eds_tree tree;
     struct tc_scaling scaling;  /* A105: the subchannels, with the cluster's max_connections */
     struct tc_cluster_tls *tls; /* A29: the credentials of the cluster's connections; NULL: the channel's own */
     enum torc_connectivity published_state; /* TORC_CONNECTIVITY_SHUTDOWN: nothing yet */
 };
 
+/* Returns the cluster's name, borrowed; NULL before the first update. */
 static struct tc_rstr *cds_name(const struct cds *p)
 {
     return p->config ? tc_child_config_of(p->config)->name : NULL;
 }
 
+/* Ends the child, which is not NULL. The next one begins without a config. */
 static void cds_shut_child(struct cds *p)
 {
     tc_graceful_switch_shutdown(p->child);
@@ -101,7 +108,8 @@ static void cds_drop_child(struct cds *p)
     p->tls = NULL;
 }
 
-/* Publishes state and picker, and logs a change of the state. Every report of the policy passes through here. */
+/* Publishes state and picker, whose reference it takes over, and logs a change of the state. Every report of the policy
+ * passes through here. */
 static void cds_publish(struct cds *p, enum torc_connectivity state, const struct tc_status *status,
                         struct tc_picker *picker)
 {
@@ -123,6 +131,7 @@ static struct tc_status cds_fail(struct cds *p, struct tc_status status)
     return (struct tc_status){0};
 }
 
+/* Gives back `lb` and `lb_of`. The caller replaces them, or ends the policy. */
 static void cds_forget_lb(struct cds *p)
 {
     tc_lb_config_unref(p->lb);
@@ -171,8 +180,8 @@ static struct tc_lb_config *aggregate_config(struct cds *p, struct tc_cluster_co
     return config;
 }
 
-/* A55, A75: xds_override_host stands between xds_cluster_impl and priority. Without sessions it only withholds draining
- * endpoints from priority. */
+/* Returns the config of xds_override_host over `child`, a reference. A55, A75: xds_override_host stands between
+ * xds_cluster_impl and priority. Without sessions it only withholds draining endpoints from priority. */
 static struct tc_lb_config *override_config(const struct cds *p, const struct tc_cluster *from,
                                             struct tc_lb_config *child)
 {
@@ -181,7 +190,8 @@ static struct tc_lb_config *override_config(const struct cds *p, const struct tc
     return tc_override_config_new(&tc_override_host_factory, &s, child);
 }
 
-/* outlier_detection -> xds_cluster_impl -> xds_override_host -> priority -> lb. */
+/* Returns the config of outlier_detection -> xds_cluster_impl -> xds_override_host -> priority -> lb for each priority
+ * of the tree, a reference. */
 static struct tc_lb_config *endpoint_cluster_config(const struct cds *p, const struct tc_cluster_config *c,
                                                     struct tc_lb_config *lb)
 {
@@ -264,9 +274,9 @@ static const struct tc_lb_helper_ops cds_helper_ops = {
     .log_name = cds_log_name,
 };
 
-/* Takes the cluster's TLS. If it changed, the child is renewed: the old child serves until the new one is no longer
- * CONNECTING. If there was no TLS before, the old child ends at once. Returns false with *why if the TLS cannot be
- * made: nothing may be sent to the cluster then. */
+/* Sets p->tls to the cluster's TLS. If it changed, the child is renewed: the old child serves until the new one is no
+ * longer CONNECTING. If there was no TLS before, the old child ends at once. Returns false with *why if the TLS cannot
+ * be made: nothing may be sent to the cluster then. */
 static bool cds_secure(struct cds *p, const struct tc_xds_config *xds, const struct tc_cluster *cluster,
                        struct tc_status *why)
 {
@@ -310,6 +320,8 @@ static struct tc_rstr *resolution_note_of(const struct cds *p, const struct tc_c
     return tc_rstr_printf(TC_TLS_IGNORED "%s%s", c->resolution_note ? "; " : "", tc_rstr_cstr(c->resolution_note));
 }
 
+/* Updates the child, after making it if need be, for a cluster that has its Cluster resource. Returns the child's
+ * answer; OK if the child's config cannot be made (cds_fail). */
 static struct tc_status cds_update_child(struct cds *p, const struct tc_lb_update *update, struct tc_cluster_config *c)
 {
     struct tc_status why = {0};
@@ -337,8 +349,8 @@ static struct tc_status cds_update_child(struct cds *p, const struct tc_lb_updat
         .attributes = update->attributes,
     };
     /* priority may make the cds of a leaf cluster later, and that cds reads the XdsConfig. So the child of an aggregate
-     * may keep the XdsConfig, which each update replaces. Few updates pass a leaf cluster: a child that kept the
-     * XdsConfig would keep old endpoints of all clusters in memory. */
+     * may keep the XdsConfig; each update brings the child a new one. The child of a leaf cluster must not keep the
+     * XdsConfig: most updates end in the leaf's cds, and old endpoints of all clusters would stay in memory. */
     if (c->cluster->kind == TC_CLUSTER_AGGREGATE) {
         down.attributes_ref = cds_attributes_ref;
         down.attributes_unref = cds_attributes_unref;

@@ -1,11 +1,12 @@
 /* xds_cluster_impl (A37, A74, A75): limits and counts for all RPCs of one cluster.
  *
  * A pick passes, in this order: the EDS drops (each category drops its share at random), the circuit breaker (A32: a
- * limit of concurrent RPCs over all channels of the process), the child's pick. A completed pick gets trackers for the
- * breaker's counter and the load report (A27).
+ * limit of concurrent RPCs over all channels of the process), the child's pick. A completed pick that is not dry gets
+ * trackers for the breaker's counter and the load report (A27).
  *
  * The limits are one reference-counted object, made when the cluster's data change. Pickers and RPCs in flight keep the
- * object that they started with. A cluster that drops everything is READY once the child has reported any state. */
+ * object that they started with. A cluster that drops everything is READY once the child has reported any state.
+ * Policies and pickers: loop thread only; configs: any thread. The base of the policy is lb/wrapper.h. */
 #include "xds/lb/policies.h"
 
 #include "base/json.h"
@@ -54,28 +55,30 @@ static struct tc_lb_config *impl_parse_config(const struct tc_lb_factory *factor
 
 /* --- limits --- */
 
-/* Shared by the pickers that were made while the limits were in force, and by the RPCs that they picked for. */
+/* Shared by the policy, by the pickers that were made while the limits were in force, and by the RPCs that they picked
+ * for. */
 struct cluster_limits {
     struct tc_lref ref;
-    struct tc_rstr *cluster;
-    struct tc_call_counter *counter;
-    struct tc_cluster_load *load; /* NULL: not reported */
+    struct tc_rstr *cluster;         /* its name; a reference */
+    struct tc_call_counter *counter; /* a reference */
+    struct tc_cluster_load *load;    /* a reference; NULL: not reported */
     const struct tc_cluster
-        *hashing; /* the cluster if its LB policy has hash policies of its own, a reference; or NULL */
-    uint32_t max_calls;
+        *hashing;             /* the cluster if its LB policy has hash policies of its own, a reference; or NULL */
+    uint32_t max_calls;       /* RPCs in flight over all channels of the process (A32) */
     bool full;                /* for tc_call_counter_begin */
     struct tc_status breaker; /* fails the RPCs beyond max_calls */
     bool tls_ignored;         /* the channel's credentials ignore the cluster's transport_socket */
     bool drops_all;
     size_t n_drops;
     struct drop {
-        uint32_t millionths;
-        struct tc_rstr *category;
-        struct tc_status status;
+        uint32_t millionths;      /* of the RPCs that the categories before it leave */
+        struct tc_rstr *category; /* a reference */
+        struct tc_status status;  /* fails the RPCs that the category drops */
     } drops[];
 };
 
-/* Returns the limits with one reference. Makes the texts of drops and of the breaker once, not for each RPC. */
+/* Returns the limits with one reference. Makes the texts of drops and of the breaker once, not for each RPC. The
+ * Cluster resource of `cluster` must not be NULL; `load` may be NULL. Takes references of its own. */
 static struct cluster_limits *cluster_limits_new(const struct tc_xds_config *xds,
                                                  const struct tc_cluster_config *cluster, struct tc_cluster_load *load,
                                                  const struct tc_lb_env *env)
@@ -132,13 +135,14 @@ static void cluster_limits_unref(struct cluster_limits *l)
 
 struct impl_picker {
     struct tc_picker base;
-    struct cluster_limits *limits;
-    struct tc_picker *child;
+    struct cluster_limits *limits; /* a reference */
+    struct tc_picker *child;       /* a reference */
 };
 
+/* In the call's arena. */
 struct breaker_tracker {
     struct tc_call_tracker base;
-    struct cluster_limits *limits;
+    struct cluster_limits *limits; /* a reference */
 };
 
 static void on_tracked_call_done(struct tc_call_tracker *base, const struct tc_status *status,
@@ -184,7 +188,7 @@ static void trace_leaf(struct tc_pick_trace *t, const struct cluster_limits *l)
         t->security = tc_slice_str(TC_TLS_IGNORED);
 }
 
-/* A81: makes the endpoint's hostname, if it has one, the :authority. */
+/* A81: makes the endpoint's hostname the :authority, if it has one and the arena has room for it. */
 static void rewrite_authority(const struct tc_pick_args *args, struct tc_pick *out)
 {
     struct tc_slice name = tc_arena_copy(args->arena, tc_rstr_slice(out->subchannel->endpoint->hostname));
@@ -257,9 +261,10 @@ static const struct tc_picker_ops impl_picker_ops = {.pick = impl_pick, .free = 
 
 struct cluster_impl {
     struct tc_lb_wrapper wrapper;
-    struct cluster_limits *limits;
-    struct tc_cluster_load *load;      /* NULL: not reported */
-    struct tc_cluster_config *cluster; /* the data that the limits were made from; a reference */
+    struct cluster_limits *limits; /* a reference; NULL before the first update that has the cluster */
+    struct tc_cluster_load *load;  /* owned (tc_cluster_load_stop); NULL: not reported */
+    struct tc_cluster_config
+        *cluster; /* the data that the limits were made from; a reference; NULL while `limits` is */
 };
 
 static struct tc_picker *impl_picker_new(struct tc_lb_wrapper *wrapper, enum torc_connectivity *state)
@@ -281,7 +286,8 @@ static const struct tc_lb_wrapper_ops lb_wrapper_ops = {
     .picker = impl_picker_new,
 };
 
-/* Fails all RPCs: the update has no XdsConfig, or its XdsConfig has no data of the cluster. */
+/* Fails all RPCs: the update has no XdsConfig, or its XdsConfig has no data of the cluster. Returns the failure as the
+ * update's answer. A child that an earlier update made stays, and its next report replaces the failure. */
 static struct tc_status impl_refuse(struct cluster_impl *p, const struct tc_rstr *name)
 {
     struct tc_status status =

@@ -6,7 +6,11 @@
  * A cluster that left the route configuration stays in the LB config while RPCs hold it. Once its Cluster resource is
  * gone, too, the XdsConfig marks it as dropped, and not even a wait-for-ready RPC waits for it. An update with an error
  * updates no child, and fails the RPCs whose cluster has no child. Every update ends the children that its config does
- * not name. */
+ * not name.
+ *
+ * The policy and its pickers hold references of the table, so that a picker may outlive the policy. The policy ends all
+ * children, and leaves the table empty. Policies and pickers: loop thread only; configs: any thread. Read
+ * manager_update and manager_pick first. */
 #include "xds/lb/policies.h"
 
 #include "base/json.h"
@@ -20,6 +24,7 @@
 
 /* --- config --- */
 
+/* {"childPolicy": [...]}. Returns the child's config with one reference; NULL with errors. */
 static struct tc_lb_config *parse_cluster_child(const json_t *json, const struct tc_lb_registry *registry,
                                                 unsigned depth, struct tc_validation_errors *errors)
 {
@@ -70,7 +75,7 @@ static struct tc_lb_config *manager_parse_config(const struct tc_lb_factory *fac
 
 struct cluster_child {
     struct tc_named_child base;
-    size_t place; /* of the cluster in the last XdsConfig, which the next search tries first */
+    size_t place; /* the cluster's index in the last XdsConfig: the next search begins there */
     bool dropped; /* no route has the cluster, and there is no Cluster resource (tc_cluster_config.dropped) */
 };
 
@@ -82,8 +87,8 @@ struct cluster_table {
 
 struct manager_picker {
     struct tc_picker base;
-    struct cluster_table *table;
-    struct tc_status error; /* fails the RPCs whose cluster has no child; OK: see manager_pick */
+    struct cluster_table *table; /* a reference */
+    struct tc_status error;      /* fails the RPCs whose cluster has no child; OK: see manager_pick */
 };
 
 static void cluster_table_unref(struct cluster_table *t)
@@ -140,12 +145,12 @@ static const struct tc_picker_ops manager_picker_ops = {.pick = manager_pick, .f
 
 struct manager {
     struct tc_lb_policy base;
-    struct cluster_table *table;
+    struct cluster_table *table;                  /* a reference */
     size_t count[TORC_CONNECTIVITY_SHUTDOWN + 1]; /* children by state */
-    struct tc_lb_config *config;                  /* of the last update; NULL: none yet */
-    struct cluster_child **by_config;             /* the child of each entry of `config` */
+    struct tc_lb_config *config;                  /* of the last update, a reference; NULL: none yet */
+    struct cluster_child **by_config;             /* the child of each entry of `config`; the table owns the children */
     struct tc_status error;                       /* the resolver's error; OK: it has a config */
-    bool updating;
+    bool updating;                                /* in an update, or shut down: reports of children publish nothing */
 };
 
 static struct manager *manager_of(const struct tc_children *set)
@@ -216,8 +221,8 @@ static const struct tc_children_ops cluster_ops = {
     .on_end = on_cluster_end,
 };
 
-/* Lists the children that the config names, making new ones. Returns false, and does nothing, if the config is the same
- * object as in the last update. */
+/* Lists the children that the config names, makes those that do not exist, and fills in by_config. Returns false, and
+ * does nothing, if the config is the same object as in the last update. */
 static bool manager_take_config(struct manager *m, struct tc_lb_config *base)
 {
     const struct tc_child_configs *config = tc_child_configs(base);
@@ -242,7 +247,8 @@ static bool cluster_is_dropped(struct cluster_child *c, const struct tc_xds_conf
     return now && now->dropped;
 }
 
-/* Updates all children; the child's update finds out whether its cluster changed. */
+/* Updates all children, unless the update has an error; the child's update finds out whether its cluster changed.
+ * Returns the first refusal of a child, or OK. */
 static struct tc_status manager_update(struct tc_lb_policy *base, const struct tc_lb_update *update)
 {
     struct manager *m = TC_CONTAINER_OF(base, struct manager, base);

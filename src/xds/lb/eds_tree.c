@@ -15,7 +15,11 @@
  *              if the name and the lists of localities are the same.
  *
  * So if the address of one endpoint of 50,000 changed, an update makes one endpoint, its locality's list, its
- * priority's list and the root. Weights: A113's shares, or A42's products (see `struct locality_weights`). */
+ * priority's list and the root. Weights: A113's shares, or A42's products (see `struct locality_weights`).
+ *
+ * The tree holds a reference of each object; so may the policies that got the lists. What the file calls `past` and
+ * `former` borrows from the last tree, which tree_replace frees at the end of the update. Loop thread only. Read
+ * tc_eds_tree_update_eds first. */
 #include "xds/lb/eds_tree.h"
 
 #include "base/mem.h"
@@ -46,9 +50,10 @@ static void priorities_free(struct tc_eds_tree_priority *p, size_t n)
 
 /* --- the last tree, by locality --- */
 
+/* A locality of the last tree. */
 struct past_place {
     const struct tc_eds_tree_locality *locality;
-    size_t priority;
+    size_t priority;         /* its index in the last tree */
     struct past_place *next; /* the same locality in a later priority */
     UT_hash_handle hh;
 };
@@ -91,6 +96,7 @@ static void past_fini(struct past_tree *past)
     tc_free(past->claimed);
 }
 
+/* Returns the locality's place in the first priority that has it, or NULL. */
 static const struct past_place *past_find_place(const struct past_tree *past, const struct tc_rstr *locality)
 {
     struct past_place *place = NULL;
@@ -98,8 +104,9 @@ static const struct past_place *past_find_place(const struct past_tree *past, co
     return place;
 }
 
-/* Returns the index of the priority of the last tree whose name a new priority with these localities takes, or SIZE_MAX
- * if there is none. A priority without localities takes the name of a priority without localities. */
+/* Returns the index of the priority of the last tree whose name a new priority with these localities takes, and marks
+ * the name as claimed. Returns SIZE_MAX if there is none. A priority without localities takes the name of a priority
+ * without localities. */
 static size_t past_claim_priority(struct past_tree *past, const struct tc_eds_tree_locality *localities, size_t n)
 {
     size_t found = SIZE_MAX;
@@ -128,7 +135,7 @@ struct locality_weights {
     } kind;
     uint32_t locality;       /* as the resource has it */
     uint64_t locality_share; /* the locality's share of the priority, UQ1.31 */
-    uint64_t endpoint_sum;   /* the weights of the locality's usable endpoints */
+    uint64_t endpoint_sum;   /* the sum of the weights of the locality's usable endpoints */
     bool http_connect;       /* A86: endpoints may have a proxy */
 };
 
@@ -138,6 +145,7 @@ static uint64_t weight_share(uint64_t weight, uint64_t sum)
     return sum ? (weight << 31) / sum : 0;
 }
 
+/* Returns tc_endpoint.weight for an endpoint that has the weight `endpoint` in the resource. */
 static uint64_t endpoint_weight(const struct locality_weights *w, uint32_t endpoint)
 {
     if (w->kind == WEIGHTS_RAW)
@@ -154,6 +162,8 @@ static bool endpoint_is_usable(const struct tc_eds_endpoint *e)
     return e->health != TC_EDS_DRAINING;
 }
 
+/* Sets `locality`, locality_share and endpoint_sum to those of one locality. locality_sum: the sum of the weights of
+ * the priority's localities. */
 static void weights_of_locality(struct locality_weights *w, const struct tc_eds_locality *from, uint64_t locality_sum)
 {
     w->locality = from->weight;
@@ -198,11 +208,13 @@ static bool addr_is_same(const struct tc_addr *a, const struct tc_addr *from, co
     return a->proxy_hop ? proxy && tc_addr_eq(&a->proxy_hop->proxy, proxy) : !proxy;
 }
 
+/* Returns the proxy through which the endpoint is reached, borrowed; NULL: none. */
 static const struct tc_addr *endpoint_proxy(const struct tc_eds_endpoint *from, const struct locality_weights *w)
 {
     return w->http_connect ? from->proxy : NULL;
 }
 
+/* Returns whether endpoint_make would make an endpoint equal to `e`. */
 static bool endpoint_is_same(const struct tc_endpoint *e, const struct tc_eds_endpoint *from,
                              const struct tc_locality *locality, const struct locality_weights *w)
 {
@@ -217,6 +229,7 @@ static bool endpoint_is_same(const struct tc_endpoint *e, const struct tc_eds_en
     return true;
 }
 
+/* Returns a new endpoint with one reference. */
 static struct tc_endpoint *endpoint_make(const struct tc_eds_endpoint *from, struct tc_locality *locality,
                                          const struct locality_weights *w)
 {
@@ -240,7 +253,7 @@ enum {
 
 /* Finds endpoints of the last list. */
 struct former_list {
-    const struct tc_endpoints *list; /* may be NULL */
+    const struct tc_endpoints *list; /* borrowed; may be NULL */
     size_t next;                     /* where the next endpoint is expected: behind the last hit */
     unsigned sought;                 /* searches beyond LOOK_AHEAD so far */
     bool mapped;                     /* `map` was made */
@@ -253,6 +266,7 @@ static void former_fini(struct former_list *f)
         tc_endpoint_map_fini(&f->map);
 }
 
+/* Does former_seek's search through the map, which the first call makes. */
 static bool former_find_mapped(struct former_list *f, const struct tc_endpoint *e, size_t *at)
 {
     uint32_t found;
@@ -268,6 +282,7 @@ static bool former_find_mapped(struct former_list *f, const struct tc_endpoint *
     return true;
 }
 
+/* Stores the index of the endpoint that has the addresses of `e` in the last list. Returns false if there is none. */
 static bool former_seek(struct former_list *f, const struct tc_endpoint *e, size_t *at)
 {
     if (f->sought++ >= SOUGHT_ONE_BY_ONE)
@@ -280,6 +295,7 @@ static bool former_seek(struct former_list *f, const struct tc_endpoint *e, size
     return false;
 }
 
+/* Returns the endpoint, a reference: the last list's if that is equal, else a new one. */
 static struct tc_endpoint *former_reuse_endpoint(struct former_list *f, const struct tc_eds_endpoint *from,
                                                  struct tc_locality *locality, const struct locality_weights *w)
 {
@@ -304,7 +320,8 @@ static bool endpoints_are_same_pointers(struct tc_endpoint **at, size_t n, const
     return list && list->n == n && (n == 0 || memcmp(at, list->at, n * sizeof(struct tc_endpoint *)) == 0);
 }
 
-/* Returns the list of one locality's usable endpoints, a reference: `last` if that has the same pointers. */
+/* Returns the list of one locality's usable endpoints, a reference: `last`, which may be NULL, if that has the same
+ * pointers. */
 static struct tc_endpoints *locality_list_make(const struct tc_eds_locality *from, struct tc_locality *locality,
                                                struct tc_endpoints *last, const struct locality_weights *w)
 {
@@ -324,6 +341,7 @@ static struct tc_endpoints *locality_list_make(const struct tc_eds_locality *fro
 
 /* --- priorities --- */
 
+/* Makes the array of the priority's localities, with their names. */
 static void priority_name_localities(struct tc_eds_tree_priority *p, const struct tc_eds_priority *from)
 {
     struct tc_buf text = {0};
@@ -352,6 +370,8 @@ static const struct tc_eds_tree_locality *past_locality(const struct past_tree *
     return first ? first->locality : NULL;
 }
 
+/* Fills in the named localities: weights, `locality` and `list`. `claimed`: the priority of the last tree whose name
+ * the priority takes, or SIZE_MAX. */
 static void priority_fill_localities(struct tc_eds_tree_priority *p, const struct tc_eds_priority *from,
                                      const struct past_tree *past, size_t claimed)
 {
@@ -372,7 +392,8 @@ static void priority_fill_localities(struct tc_eds_tree_priority *p, const struc
     }
 }
 
-/* Returns the list of a priority: the endpoints of all localities in order, and the localities' lists as children. */
+/* Returns the list of a priority, a reference: the endpoints of all localities in order, and the localities' lists as
+ * children. */
 static struct tc_endpoints *priority_make_node(const struct tc_eds_tree_priority *p)
 {
     size_t n = 0;
@@ -415,8 +436,8 @@ static void priority_finish(struct tc_eds_tree *tree, struct tc_eds_tree_priorit
 
 /* --- the root --- */
 
-/* Returns the draining endpoints of all priorities, reusing equal ones of the last root. NULL if no endpoint is
- * draining. */
+/* Returns the draining endpoints of all priorities, a reference; reuses equal ones of the last root. NULL if no
+ * endpoint is draining. */
 static struct tc_endpoints *draining_endpoints(const struct tc_eds_tree *tree,
                                                const struct tc_eds_tree_priority *priorities,
                                                const struct tc_eds_priority *from, size_t n_priorities)
@@ -439,6 +460,7 @@ static struct tc_endpoints *draining_endpoints(const struct tc_eds_tree *tree,
     return list.len ? tc_endpoints_take(list.data, list.len) : NULL;
 }
 
+/* Returns a root with the lists of the priorities and the endpoints of `own` (NULL: none), a reference. */
 static struct tc_endpoints *tree_make_root(const struct tc_eds_tree_priority *priorities, size_t n,
                                            const struct tc_endpoints *own)
 {

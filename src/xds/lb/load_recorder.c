@@ -3,10 +3,14 @@
  * tc_cluster_load_track finds the counts of the endpoint's locality (or of the endpoint, if the LRS server asks for
  * loads by endpoint), counts one started RPC and adds a tracker, which counts the end. If the cluster wants metrics
  * (A85), the tracker also reads the ORCA report in the trailers. The counts belong to the xDS client's load store
- * (xds/load), from which the client's LRS stream takes its reports. */
+ * (xds/load), from which the client's LRS stream takes its reports. Recorder and trackers hold references of the
+ * counts, which may outlive the store: nobody reports them then.
+ *
+ * xds_cluster_impl owns a recorder until tc_cluster_load_stop; its limits and the trackers hold references. Loop thread
+ * only. */
 
 /* Every RPC searches the table of localities by pointer: one multiplication mixes pointers well enough. Defined in
- * front of all headers, since some include uthash.h. */
+ * front of all headers, since some include base/table.h. */
 #define HASH_FUNCTION(key, len, hash)                                                                                  \
     ((hash) = (unsigned)(((uint64_t)(uintptr_t) * (void *const *)(key)*UINT64_C(0x9e3779b97f4a7c15)) >> 32))
 #include "xds/lb/load_recorder.h"
@@ -21,8 +25,8 @@
 /* The counts of a locality, found by the pointer to the tc_locality. The reference of `key` keeps that pointer from
  * being reused. */
 struct known_locality {
-    struct tc_locality *key; /* a reference; NULL: endpoints without a locality */
-    struct tc_load_locality *counts;
+    struct tc_locality *key;         /* a reference; NULL: endpoints without a locality */
+    struct tc_load_locality *counts; /* a reference */
     UT_hash_handle hh;
 };
 
@@ -30,7 +34,7 @@ struct known_locality {
  * RPCs and pickers may hold an old recorder longer. */
 struct tc_cluster_load {
     struct tc_lref ref;
-    struct tc_load_cluster *counts;
+    struct tc_load_cluster *counts;   /* a reference, and a use until tc_cluster_load_stop */
     const struct tc_cluster *cluster; /* a reference; says which metrics are wanted (A85) */
     struct known_locality *known;     /* uthash by key */
 };
@@ -90,6 +94,7 @@ void tc_cluster_load_drop(struct tc_cluster_load *l, struct tc_rstr *category)
 
 /* --- localities --- */
 
+/* Returns the counts of the locality (NULL: of endpoints without one), borrowed from the recorder. */
 static struct tc_load_locality *load_counts_of(struct tc_cluster_load *l, struct tc_locality *locality)
 {
     const struct tc_slice none = tc_slice_of(NULL, 0);
@@ -106,6 +111,7 @@ static struct tc_load_locality *load_counts_of(struct tc_cluster_load *l, struct
     return k->counts;
 }
 
+/* Returns the counts of an endpoint of the locality, with one more reference. */
 static struct tc_load_locality *endpoint_counts(struct tc_cluster_load *l, struct tc_load_locality *locality,
                                                 const struct tc_addr *addr)
 {
@@ -132,7 +138,7 @@ static bool orca_is_wanted(const struct tc_cluster *c, struct tc_slice name)
 
 /* The values of one report that a cluster may want. */
 struct orca_values {
-    double fields[TC_ORCA_APPLICATION + 1]; /* by number; only fields without names are read; 0: not in the report */
+    double fields[TC_ORCA_APPLICATION + 1]; /* by number; only fields without names are read; 0 if not in the report */
     TC_VEC(struct tc_orca_value) named;     /* named_metrics that are wanted, sorted by compare_values */
 };
 
@@ -159,6 +165,7 @@ static bool orca_collect(const struct tc_cluster *c, struct tc_slice report, str
     return report.len == 0;
 }
 
+/* Adds a value of the named metric `key` of the report. */
 static void orca_add_named(struct tc_load_locality *l, struct tc_slice key, double value)
 {
     struct tc_buf name = {0};
@@ -189,10 +196,11 @@ static void orca_add_metrics(struct tc_load_locality *l, const struct tc_cluster
 
 /* --- RPCs --- */
 
+/* In the call's arena. */
 struct load_tracker {
     struct tc_call_tracker base;
-    struct tc_cluster_load *load;
-    struct tc_load_locality *counts;
+    struct tc_cluster_load *load;    /* a reference */
+    struct tc_load_locality *counts; /* of the locality or the endpoint; a reference */
 };
 
 static void tracker_on_done(struct tc_call_tracker *base, const struct tc_status *status,
