@@ -1,6 +1,12 @@
-/* Health checks of a channel (A17), on real sockets. The servers are two of Torc's own ("0" and "1"), with torc_health,
- * with no health service or with a stand-in for it, and hostile ones that send any bytes. Client and servers run on
- * runtimes with threads of their own. */
+/* Health checks of a channel (A17), on real sockets.
+ *
+ * A test's setup starts two servers of Torc, "0" and "1": with torc_health, without a health service, or with a
+ * stand-in for it (on_watch). Which server answers shows which endpoints are healthy: assert_first_gets counts the
+ * calls that server 0 answers. The servers share one runtime, the channels another; each runtime has a thread. The
+ * test's thread makes the calls and waits for them.
+ *
+ * The hostile servers, which send any bytes, run in a process of their own (support/hostile/server.h). main starts that
+ * process before the first test, while the program has one thread. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -18,16 +24,16 @@ enum { SERVERS = 2, BATCH = 60 };
 
 struct server {
     torc_server *server;
-    torc_health *health;
-    char name[2];
-    char bound[32];
+    torc_health *health; /* NULL without torc_health */
+    char name[2];        /* on_call answers with it */
+    char bound[32];      /* "127.0.0.1:PORT" */
 };
 
 static torc_runtime *rt, *client_rt;
 static struct server servers[SERVERS];
-static char target[128];
-static atomic_int connected, asked;
-static torc_resolver_listener *listener;
+static char target[128];                 /* "ipv4:" and the addresses of both servers */
+static atomic_int connected, asked;      /* "connected" events of a channel; Watch calls that on_watch answered */
+static torc_resolver_listener *listener; /* a reference that on_start took */
 
 static void on_call(torc_server_call *call, const torc_message *request, void *arg)
 {
@@ -44,7 +50,7 @@ static void on_watch(torc_server_call *call, const torc_message *request, void *
     torc_server_call_reply(call, "\x08\x02", 2);
 }
 
-enum service { NONE, TORCS, COUNTING };
+enum service { NONE, TORCS, COUNTING }; /* the servers' health service: none, torc_health, on_watch */
 
 static void start(enum service service)
 {
@@ -140,8 +146,8 @@ static torc_channel *open_channel(const char *policy, const char *service)
     return open_channel_to(target, policy, service, 0);
 }
 
-/* Makes a call. Returns the name of the server that answered ('0' or '1'), or minus the status code. Stores the text of
- * the status in `text` unless it is NULL. */
+/* Makes a call. Returns the first byte of the response ('0' or '1', the name of a server of Torc; 'x' from a hostile
+ * server), or minus the status code. Stores the text of the status in `text` unless it is NULL. */
 static int call(torc_channel *ch, const struct torc_call_options *o, char *text, size_t size)
 {
     torc_result *r = torc_unary(ch, "a.B/C", "", 0, o);
@@ -383,7 +389,8 @@ static void the_name_changes(void **state)
     torc_resolver_listener_unref(listener);
 }
 
-/* A server that stops gracefully does not wait for the checks of its clients: they end them at its GOAWAY. */
+/* A server that stops gracefully does not wait for its clients to be done with their checks: the clients end the checks
+ * when the GOAWAY comes. */
 static void a_server_stops(void **state)
 {
     TC_CASE(CH07);
@@ -495,7 +502,7 @@ static void one_stream(struct hostile_peer *p)
 static const struct {
     const char *name;
     hostile_play_fn *play;
-    const char *text; /* of a failed call to this server alone; NULL: the call succeeds */
+    const char *text; /* the text of a failed call to this server alone contains it; NULL: the call succeeds */
 } hostile_rows[] = {
     {"malformed", malformed, "health check of \"orders\": the server's answer is malformed"},
     {"too long", too_long, "health check of \"orders\": the stream ended: received message larger than max"},

@@ -1,6 +1,11 @@
-/* CSDS in an application with 2,000 clusters, and clients that ask for too much: how much memory that takes, and how
+/* CSDS in an application with 2,001 clusters, and clients that ask for too much: how much memory that takes, and how
  * late the application's calls become. For comparison a second runtime of the process, without xDS and CSDS, calls the
- * same backend at the same rate: delays of its calls are the machine's. */
+ * same backend at the same rate: delays of its calls are the machine's.
+ *
+ * Two loads, one for each of these runtimes, start calls all the time, on threads of their own. A phase lasts from
+ * `begin` to `finish`, which looks at the growth of memory and at the longest calls of both loads. Greedy clients are
+ * sockets without a runtime, which the test's thread or that of read_all uses. A good client (`ask`), on a third
+ * runtime, asks at the end of most phases. Every runtime has a thread of its own. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -31,19 +36,19 @@
 #define CLUSTERS 2000
 #define CLIENTS 64
 #define RPS 200
-#define CALLS 800 /* in each phase */
+#define CALLS 800 /* how many more each go_on waits for */
 #define GROWN_KB_MAX (64 * 1024)
 #define LATE_MS_MAX 50
 
 struct world {
     struct kit_mesh *k;
-    torc_channel *ch, *beside;
-    torc_runtime *other; /* used by `beside` */
+    torc_channel *ch, *beside; /* the application's, to the listener svc; for comparison, to backend 0 without xDS */
+    torc_runtime *other;       /* used by `beside` */
     torc_csds *csds;
-    torc_runtime *asker;
-    torc_channel *ask;
-    struct kit_load *load, *load_beside;
-    size_t status_bytes;
+    torc_runtime *asker;                 /* used by `ask` */
+    torc_channel *ask;                   /* the good client's, to `csds` */
+    struct kit_load *load, *load_beside; /* on `ch` and on `beside` */
+    size_t status_bytes;                 /* of one answer of `csds` */
 };
 
 /* --- the application --- */
@@ -70,8 +75,8 @@ static void put_clusters(struct kit_mesh *k)
     tc_buf_fini(&text);
 }
 
-/* Asks as a good client would, and checks the answer. Returns its size. After UNAVAILABLE it asks again, for up to
- * `patience_ms`, because the server may close its connection to make room for others. */
+/* Asks as a good client would, and checks the answer. Returns the answer's size in bytes. After UNAVAILABLE asks again,
+ * for up to `patience_ms`, because the server may close the good client's connection to make room for others. */
 static size_t fetch(struct world *w, uint64_t patience_ms)
 {
     uint64_t began_ms = tc_system_clock.monotonic_ns(NULL) / TC_NS_PER_MS;
@@ -137,6 +142,7 @@ static void close_world(struct world *w)
 
 /* --- greedy clients --- */
 
+/* Returns a blocking socket that is connected to `address`, "127.0.0.1:PORT". */
 static int connect_raw(const char *address)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -223,9 +229,9 @@ static struct phase begin(struct world *w, const char *name)
     return (struct phase){name, footprint_begin()};
 }
 
-/* Asserts that memory grew by at most GROWN_KB_MAX. Returns false if the longest call of the phase took over
- * LATE_MS_MAX longer than the longest call of the second runtime. Where nothing can be measured (support/footprint.h),
- * checks neither and returns true. */
+/* Asserts that the peak of memory is at most GROWN_KB_MAX above the memory at `begin`. Returns false if the longest
+ * call of the phase took over LATE_MS_MAX longer than the longest call of the second runtime. Where nothing can be
+ * measured (support/footprint.h), checks neither and returns true. */
 static bool finish(struct world *w, const struct phase *p)
 {
     struct footprint grown = footprint_since(&p->before);
@@ -247,8 +253,10 @@ static void not_late(struct world *w, bool (*phase)(struct world *w))
             fail_msg("calls are more than %d ms late each time", LATE_MS_MAX);
 }
 
-static uint64_t calls;
+static uint64_t calls; /* how many the last go_on waited for, since the load began */
 
+/* Waits until the load on `ch` has started CALLS calls more than the last go_on waited for. Calls that the load has
+ * started since then count: the longer a phase lasts, the sooner the next go_on returns. */
 static void go_on(struct world *w)
 {
     calls += CALLS;
@@ -302,8 +310,8 @@ static bool all_read(struct world *w)
     return ok;
 }
 
-/* 64 connections that fall silent before their first request is complete, at five points: a good client is served
- * nevertheless. */
+/* CLIENTS connections fall silent before their first request is complete. A good client is served nevertheless. One
+ * round for each of five points at which they fall silent. */
 static void silent_ones(struct world *w)
 {
     static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

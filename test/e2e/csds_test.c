@@ -1,7 +1,7 @@
 /* A process that reports its xDS resources while it makes calls (A40): by torc_csds_dump, by torc_csds_serve on an
  * address of its own, and by torc_csds_add on a server of the application. The control plane (kits/mesh.h) has the
- * listener svc and the cluster c with its endpoints; tests add to them. A runtime of its own asks, in the role of
- * another process. */
+ * listener svc and the cluster c with its endpoints; tests add to them. w.ch is the application's channel; w.ask, whose
+ * runtime plays another process, asks. Every runtime has a thread of its own, except one that by_function drives. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -30,10 +30,10 @@ typedef Envoy__Service__Status__V3__ClientConfig__GenericXdsConfig generic_confi
 
 struct world {
     struct kit_mesh *k;
-    torc_channel *ch;
+    torc_channel *ch; /* to the listener svc; NULL until the test opens it */
     torc_csds *csds;
     torc_runtime *asker; /* plays another process */
-    torc_channel *ask;
+    torc_channel *ask;   /* of `asker`, to `csds` */
 };
 
 static struct world open_world(void)
@@ -71,6 +71,7 @@ static status_response *unpack(const void *bytes, size_t size)
     return r;
 }
 
+/* Frees a response with all its parts. scope_of and resource_of return such a part, or NULL. */
 static void response_free(status_response *r)
 {
     envoy__service__status__v3__client_status_response__free_unpacked(r, NULL);
@@ -82,6 +83,7 @@ static torc_result *fetch(struct world *w, const char *request, size_t n)
     return r;
 }
 
+/* Asks once, and fails the test unless the status is OK. Returns the response, for response_free. */
 static status_response *fetched(struct world *w)
 {
     torc_result *r = fetch(w, "", 0);
@@ -113,7 +115,7 @@ static const generic_config *resource_of(const status_response *r, const char *s
     return NULL;
 }
 
-/* Asks until the resource has the state. Returns the response that shows it, for response_free. Fails after 60 s. */
+/* Asks until the resource has the state. Returns that response, for response_free. Fails the test after 60 s. */
 static status_response *wait_state(struct world *w, const char *scope, const char *type, const char *name, int state)
 {
     uint64_t until = tc_system_clock.monotonic_ns(NULL) + WAIT_NS;
@@ -216,8 +218,7 @@ static void wait_scopes(struct world *w, size_t n)
     }
 }
 
-/* Without a shared xDS client each target has a client and a scope of its own. A resource may appear in several
- * scopes. */
+/* Without a shared xDS client each target has a client and a scope of its own. Scopes may show the same resource. */
 static void scopes(void **state)
 {
     (void)state;
@@ -319,11 +320,11 @@ static void streams_and_refusals(void **state)
 
 struct inside {
     torc_runtime *rt;
-    void *bytes;
+    void *bytes; /* of torc_csds_dump, for torc_free; `size` of them */
     size_t size;
-    int rc;
-    bool stopped;
-    torc_csds *csds;
+    int rc;          /* of torc_csds_dump */
+    bool stopped;    /* dump_inside has run */
+    torc_csds *csds; /* of torc_csds_serve; freed by dump_inside: only to be compared with NULL */
 };
 
 static void dump_inside(void *arg)
@@ -414,7 +415,7 @@ static int connect_raw(const char *address)
     return fd;
 }
 
-/* Waits until the server has closed the connection. */
+/* Waits until the server has closed the connection. Fails the test when no byte has come for 60 s. */
 static void wait_closed(int fd)
 {
     char bytes[512];
@@ -517,9 +518,9 @@ static void addresses_and_ends(void **state)
 
 /* --- on a server of the application --- */
 
-static int refused; /* RPCs, by on_admit */
+static int refused; /* how many RPCs on_admit refused. free_here counts too, in a test that does not read it. */
 
-/* An interceptor that refuses RPCs without the header x-who. */
+/* The on_start of an interceptor that refuses RPCs without the header x-who. */
 static int on_admit(torc_rpc *rpc, void *rpc_state, void *arg)
 {
     (void)rpc_state, (void)arg;
@@ -534,7 +535,7 @@ struct added {
     torc_runtime *rts[2];
     torc_server *server;
     torc_channel *ch;
-    torc_metadata *who;
+    torc_metadata *who; /* x-who, for the calls on `ch` */
 };
 
 static struct added add_to_server(torc_runtime *rt)
@@ -573,7 +574,7 @@ static void added_free(struct added *a)
         torc_runtime_free(a->rts[i]);
 }
 
-/* Makes a request. Returns its status code. If it is OK, stores the number of configs in *configs. */
+/* Makes a request. Returns the status code. If that is OK, stores the number of configs in *configs. m: may be NULL. */
 static int ask_added(const struct added *a, const torc_metadata *m, size_t *configs)
 {
     const struct torc_call_options o = {TORC_SIZE(torc_call_options), .metadata = m};
@@ -589,6 +590,7 @@ static int ask_added(const struct added *a, const torc_metadata *m, size_t *conf
     return code;
 }
 
+/* Returns a stream on which three requests were answered, for end_of. */
 static torc_stream *stream_added(const struct added *a)
 {
     const struct torc_call_options o = {TORC_SIZE(torc_call_options), .metadata = a->who};
@@ -601,6 +603,7 @@ static torc_stream *stream_added(const struct added *a)
     return s;
 }
 
+/* Reads the stream to its end, and frees it. Returns its status code. */
 static int end_of(torc_stream *s)
 {
     const torc_message *m;

@@ -1,6 +1,10 @@
 /* Connections that the application opens, by dialers and by targets fd:N, and targets vsock:CID:PORT. An echo server
  * (kits/backends.h) answers at the other end. Whether Torc has closed a descriptor shows in its inode (file_of),
- * because another descriptor may get its number. The test's thread drives the client, except in the race. */
+ * because another descriptor may get its number.
+ *
+ * The group's setup makes the server and `rt`. The test's thread drives `rt` and the runtimes that tests make, so a
+ * dialer's callbacks run on that thread. The race has a runtime with a thread instead. A struct dialer records the
+ * callbacks of one channel. Most tests end a channel with channel_end, which asserts that the release comes last. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -57,18 +61,21 @@ static ino_t file_of(int fd)
 
 /* --- a dialer --- */
 
+/* How on_dial ends a dial: with a new connection, at once or on a thread; not at all (LATER); with an error; with
+ * neither a descriptor nor an error; with both; with the descriptor that the test has stored (GIVE). After LATER the
+ * test or on_cancel ends the dial. */
 enum how { CONNECT, CONNECT_ON_A_THREAD, LATER, FAIL, NOTHING, FAIL_WITH_A_DESCRIPTOR, GIVE };
 
 struct dialer {
     enum how how;
     int dials, cancels, releases;
-    int fd;              /* what torc_dial_done gets; GIVE: set by the test */
+    int fd;              /* what end_dial hands to torc_dial_done; GIVE: set by the test */
     ino_t file;          /* of fd */
     bool done_in_cancel; /* on_cancel calls torc_dial_done */
     bool after_release;  /* a callback came after the release */
-    torc_dial *pending;
-    char address[64];
-    pthread_t thread;
+    torc_dial *pending;  /* the last dial; valid until torc_dial_done */
+    char address[64];    /* of the last dial */
+    pthread_t thread;    /* of CONNECT_ON_A_THREAD; for the test to join */
 };
 
 static void end_dial(torc_dial *dial, struct dialer *d)
@@ -129,6 +136,7 @@ static struct torc_dialer dialer_of(struct dialer *d)
                                 .arg = d};
 }
 
+/* Returns a channel with the dialer `d`, which must outlive the release. connect_timeout_ms 0: the default. */
 static torc_channel *channel_on(torc_runtime *runtime, struct dialer *d, int64_t connect_timeout_ms)
 {
     struct torc_dialer dialer = dialer_of(d);
@@ -140,6 +148,8 @@ static torc_channel *channel_on(torc_runtime *runtime, struct dialer *d, int64_t
     return ch;
 }
 
+/* Frees a channel of `rt`, and waits for the release of its dialer. Asserts that the release is the only one, and the
+ * last callback. */
 static void channel_end(torc_channel *ch, const struct dialer *d)
 {
     torc_channel_free(ch);
@@ -334,9 +344,9 @@ enum { ROUNDS = 300 };
 struct race {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
-    torc_dial *dials[2 * ROUNDS]; /* for the thread */
+    torc_dial *dials[2 * ROUNDS]; /* under the mutex, with the members below; for the thread, which ends them */
     size_t n;
-    bool over;
+    bool over; /* no dial follows */
 };
 
 /* The application frees its state of a dial as soon as torc_dial_done has returned. A cancel after that would use freed
@@ -408,6 +418,8 @@ static void answers_and_cancels_meet(void **state)
 
 /* --- misuse --- */
 
+/* Asserts that torc_channel_new fails with this dialer (NULL: none) and target, with this code, and with a text that
+ * contains `part`. */
 static void refused(const struct torc_dialer *dialer, const char *target, int code, const char *part)
 {
     torc_error *error = NULL;

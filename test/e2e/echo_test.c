@@ -1,5 +1,8 @@
 /* The echo service of `torc backend`: its methods, its delay, and the bound on requests that wait for the delay. While
- * a client sends and does not read, the service stops reading; it goes on when the client reads. */
+ * a client sends and does not read, the service stops reading; it goes on when the client reads.
+ *
+ * Each test opens a struct backend. Its thread drives the runtime of the server and the echo, until backend_close stops
+ * that thread. The test's thread drives the client's runtime, inside the blocking calls. */
 #include "echo.h"
 
 #include <pthread.h>
@@ -138,6 +141,8 @@ static const struct row {
     {"torc.test.Backend/Headers", "", TORC_STATUS_OK, "x-a: 1\nx-load-metrics-bin: AAE=\nx-a: 2\n", 0},
 };
 
+/* Makes the call of the row, with the row's timeout and otherwise these options, and asserts its outcome. The load
+ * report and x-backend come back, except with UNIMPLEMENTED and DEADLINE_EXCEEDED. */
 static void expect_row(struct backend *b, const struct row *row, const struct torc_call_options *with)
 {
     struct torc_call_options o = *with;
@@ -152,7 +157,7 @@ static void expect_row(struct backend *b, const struct row *row, const struct to
     const char *load = torc_metadata_find(torc_result_trailers(r), "endpoint-load-metrics-bin", &size);
     assert_int_equal(load != NULL, answers);
     assert_int_equal(size, answers ? 2 : 0);
-    /* A failed call has x-backend among its trailers. */
+    /* The service names itself in the headers of a call, or, if the call fails without headers, in the trailers. */
     const torc_metadata *names = row->code ? torc_result_trailers(r) : torc_result_headers(r);
     const char *name = torc_metadata_find(names, "x-backend", NULL);
     assert_int_equal(name != NULL, answers);
@@ -187,7 +192,8 @@ static void test_methods(void **state)
     torc_metadata_free(metadata);
 }
 
-/* Four requests of 256 KiB wait for the delay. max_held, 600,000 bytes, has room for two: the others are refused. */
+/* Four requests of 256 KiB come at once. max_held, 600,000 bytes, has room for two, which wait for the delay until
+ * their deadline. The service refuses the other two. */
 static void test_held_requests_are_bounded(void **state)
 {
     (void)state;

@@ -1,6 +1,10 @@
 /* The wall clock jumps forward and back by hours and days. Deadlines, backoff and timers do not follow; tokens and
  * certificates, which expire by date, do. The program defines clock_gettime, time and gettimeofday, also for the
- * libraries that it loads, so that it needs no right to set the machine's clock. */
+ * libraries that it loads, so that it needs no right to set the machine's clock.
+ *
+ * All threads of the program see the clock that `jump` moves: the test's thread, and those of the client's runtime and
+ * of the servers. CLOCK_MONOTONIC stays the machine's; now_ms measures by it. Each test begins with the right time
+ * (set_right). */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +28,7 @@
 #include "base/parse.h"
 
 enum { HOUR_S = 3600, DAY_S = 24 * HOUR_S };
-enum { SLOW_MS = 60000 }; /* the most on a busy machine; a timer that followed a jump back would take a day */
+enum { SLOW_MS = 60000 }; /* the most on a busy machine; a timer that followed a jump back would take a day or two */
 
 static atomic_long ahead_s; /* how far the program's wall clock is ahead of the machine's */
 
@@ -73,6 +77,7 @@ static int set_right(void **state)
     return 0;
 }
 
+/* Returns a channel of the default runtime to backend i. creds: borrowed; NULL: insecure. */
 static torc_channel *channel_with(struct kit_backends *kit, size_t i, torc_credentials *creds)
 {
     struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
@@ -86,7 +91,7 @@ static torc_channel *channel_with(struct kit_backends *kit, size_t i, torc_crede
     return ch;
 }
 
-/* Makes a call, asserts its code and that its message contains `part`, and returns its duration in ms. */
+/* Makes a call. Asserts its status code, and that its status text contains `part`. Returns its duration in ms. */
 static uint64_t call(torc_channel *ch, const char *method, int64_t timeout_ms, int code, const char *part)
 {
     torc_result *r;
@@ -103,8 +108,8 @@ static uint64_t call(torc_channel *ch, const char *method, int64_t timeout_ms, i
 #define HANG "torc.test.Backend/Hang"
 
 struct ended {
-    atomic_int n;
-    int code;
+    atomic_int n; /* results that have come; on_result counts on the runtime's thread */
+    int code;     /* of the last result; to be read once n counts it */
 };
 
 static void on_result(const torc_result *r, void *arg)
@@ -136,7 +141,7 @@ static void deadlines(void **state)
         assert_in_range(now_ms() - begun, 100, SLOW_MS);
         uint64_t took = call(ch, HANG, 1000, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response");
         assert_in_range(took, 1000, SLOW_MS);
-        while (!atomic_load(&e.n)) /* this call began before the one that timed out, with the same timeout */
+        while (!atomic_load(&e.n)) /* the first HANG has the same timeout, and began before the second: it ends soon */
             call(ch, ECHO, 60000, TORC_STATUS_OK, "");
         assert_int_equal(e.code, TORC_STATUS_DEADLINE_EXCEEDED);
         assert_in_range(now_ms() - begun, 1000, SLOW_MS);
@@ -156,7 +161,7 @@ static void backoff(void **state)
     for (size_t i = 0; i < TC_ARRAY_LEN(jumps); i++) {
         torc_result *r;
         kit_backends_stop(kit, 0);
-        /* The loss is noticed a moment later. */
+        /* The loss of the connection, which the first round does not have, is noticed a moment later. */
         assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, -1, &now), 0);
         call(ch, ECHO, 60000, TORC_STATUS_UNAVAILABLE, "failed to connect");
         jump(jumps[i]);
@@ -173,7 +178,7 @@ static void backoff(void **state)
     kit_backends_free(kit);
 }
 
-/* While the clock jumps under a mesh, no RPC fails, updates arrive, and no connection is made again. */
+/* While the clock jumps under a mesh, no RPC fails, and no connection to a backend is made again. */
 static void a_mesh_under_load(void **state)
 {
     struct kit_mesh *k = kit_mesh_new(2);

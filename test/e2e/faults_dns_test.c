@@ -1,6 +1,9 @@
 /* A name server that lies, sends malformed answers, or dies. It runs in this process (net/name_server.h). Channels ask
  * it for shop.test and connect to the port of an echo server (kits/backends.h). After each test the process has as many
- * descriptors as before. */
+ * descriptors as before.
+ *
+ * setup makes a struct world for each test, and teardown frees it. The test's thread drives the channels' runtime: its
+ * calls block. The name server and the echo server have threads of their own. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,8 +21,8 @@
 struct world {
     torc_runtime *rt; /* driven by this thread */
     struct name_server *names;
-    struct kit_backends *kit;
-    size_t descriptors; /* at the start */
+    struct kit_backends *kit; /* one echo server; a test may replace it */
+    size_t descriptors;       /* of the process before the members above were made */
 };
 
 static int setup(void **state)
@@ -49,7 +52,8 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Makes a channel to "shop.test" at the backend's port, resolved by the name server. */
+/* Makes a channel to "shop.test" at the backend's port, resolved by the name server. options NULL: insecure
+ * credentials. Backoffs, and intervals between look-ups, are short in any case. */
 static torc_channel *channel_with(struct world *w, const struct torc_channel_options *options)
 {
     struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
@@ -84,7 +88,8 @@ static void expect_no_answer(torc_channel *ch)
     torc_result_free(r);
 }
 
-/* A look-up without a usable answer fails RPCs, and is repeated: once the answer is good, RPCs succeed. */
+/* A look-up without a usable answer fails RPCs, and is repeated: once the answer is good, RPCs succeed. Where c-ares
+ * may ignore the answer (text NULL), a new channel asks for the good one. */
 static void no_answers(void **state)
 {
     static const struct {
@@ -209,8 +214,8 @@ static void anothers_address(void **state)
 }
 
 /* Resolved addresses stay in use while the name server is silent. RPCs of a new channel then end by their deadline,
- * with a status that says what they waited for. While the name server is stopped they fail; once it is back, they
- * succeed. */
+ * with a status that says what they waited for. RPCs fail while the name server is stopped, and succeed once it is
+ * back. */
 static void name_server_dies(void **state)
 {
     struct world *w = *state;

@@ -1,5 +1,9 @@
 /* Failing allocations. The program is linked so that malloc, calloc and realloc of Torc's code pass here. On the test's
- * thread, which drives the client, allocations above a size can be refused. */
+ * thread, which drives the client, allocations above a size can be refused. Servers and control planes of the kits have
+ * threads of their own, where refuse_above is 0, and so get all memory that they ask for.
+ *
+ * Without memory for a message its RPC fails, without memory for a response its ADS stream: the client goes on. Without
+ * memory for Torc's own state the process aborts; such a process is a child of the test. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -36,8 +40,8 @@ void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *ptr, size_t size);
 
-static _Thread_local size_t refuse_above; /* 0: no allocation is refused */
-static _Thread_local unsigned refused;
+static _Thread_local size_t refuse_above; /* bytes; 0: no allocation is refused */
+static _Thread_local unsigned refused;    /* how many allocations were refused */
 
 static bool refuse(size_t size)
 {
@@ -97,6 +101,7 @@ static void add_large(struct tc_server *server, void *arg)
     tc_server_add_unary(server, "/test.Service/Large", answer_large, NULL);
 }
 
+/* Makes a call. Asserts its status code, and that its status text contains `part`. */
 static void call(torc_channel *ch, const char *method, int code, const char *part)
 {
     torc_result *r;

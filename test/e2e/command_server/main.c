@@ -41,12 +41,12 @@ enum {
 /* A request on a reflection stream: the number (kind) and the bytes (name) of its last field. */
 struct question {
     unsigned kind;
-    struct tc_slice name;
-    uint64_t n; /* how many earlier requests of the stream were answered */
+    struct tc_slice name; /* borrowed from the request; valid until the mode's function returns */
+    uint64_t n;           /* how many earlier requests of the stream were answered */
 };
 
-static struct tc_buf set;
-static bool talkative, taciturn;
+static struct tc_buf set;        /* the bytes of SET; they do not change once the server runs */
+static bool talkative, taciturn; /* the mode; does not change once the server runs */
 
 /* --- descriptors by hand --- */
 
@@ -109,7 +109,7 @@ static void answer_error(struct tc_buf *answer, unsigned code, const char *text)
     tc_buf_fini(&r);
 }
 
-/* --- hostile reflection. Each function returns false to leave the request unanswered. --- */
+/* --- hostile reflection. The function of a mode returns false to leave the request unanswered. --- */
 
 static bool other(const struct question *q, struct tc_buf *answer)
 {
@@ -243,6 +243,7 @@ static bool garbage_file(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
+/* Answers a request for the list of services with a malformed list, and other requests with an empty list. */
 static bool other_kind(const struct question *q, struct tc_buf *answer)
 {
     tc_wire_append(answer, SERVICES, tc_slice_str(q->kind == LIST_SERVICES ? "\x0a\x03\x0a\x01S\x08" : ""));
@@ -436,7 +437,7 @@ static bool bad_any(const struct question *q, struct tc_buf *answer)
     } else if (tc_slice_eq_str(q->name, "shop.extra.Note") || tc_slice_eq_str(q->name, "shop.extra.Card")) {
         bool bad = tc_slice_eq_str(q->name, "shop.extra.Note");
         begin_file(&file, "extra.proto", NULL);
-        tc_wire_append(&file, 2, tc_slice_str("shop.extra"));
+        tc_wire_append(&file, 2, tc_slice_str("shop.extra")); /* the last package counts */
         add_message(&file, bad ? "Note" : "Card", bad ? ".shop.Lost" : NULL);
         answer_file(answer, &file);
     } else {
@@ -462,8 +463,8 @@ static bool mute_any(const struct question *q, struct tc_buf *answer)
 
 static const struct mode {
     const char *name;
-    bool (*answer)(const struct question *q, struct tc_buf *answer);
-    int status; /* with which streams of v1 end */
+    bool (*answer)(const struct question *q, struct tc_buf *answer); /* NULL: streams of v1 end at once */
+    int status;                                                      /* with which streams of v1 end */
 } modes[] = {
     {"other", other, TORC_STATUS_OK},
     {"same", same, TORC_STATUS_OK},
@@ -577,8 +578,8 @@ static void fail_with_details(torc_server_call *call, struct tc_slice request)
 }
 
 /* Get and Load echo the last message, Watch echoes each message three times, and Chat echoes each message once. Fail
- * fails with details. Metadata with names that begin with "x-" comes back as response headers. A user agent that does
- * not begin with "torc-c/" comes back as x-user-agent. */
+ * fails with details. Metadata with names that begin with "x-" comes back as response headers. A user agent that has
+ * more than 7 bytes and does not begin with "torc-c/" comes back as x-user-agent. */
 static void on_order(torc_server_call *call, void *arg)
 {
     const char *method = strrchr(torc_server_call_method(call), '/') + 1, *name;
@@ -612,7 +613,7 @@ static void on_order(torc_server_call *call, void *arg)
     tc_buf_fini(&last);
 }
 
-/* Registers `mode` as the reflection of `version` ("v1", "v1alpha"), on the pool of `o`. */
+/* Registers `mode` as the reflection of `version` ("v1", "v1alpha"), on o->pool. Returns false with an error. */
 static bool add_version(torc_server *server, const char *version, const struct mode *mode,
                         const struct torc_method_options *o, torc_error **error)
 {
@@ -626,8 +627,8 @@ static bool add_version(torc_server *server, const char *version, const struct m
     return added;
 }
 
-/* Registers the reflection of the mode `name`. Returns false with an error, or with none if there is no such mode.
- * Stores in *reflection what the caller frees. */
+/* Registers the reflection of the mode `name`. Returns false with an error, or with none if there is no such mode. If
+ * the mode has a torc_reflection, stores it in *reflection; the caller frees it. */
 static bool add_reflection(torc_server *server, const char *name, torc_reflection **reflection,
                            const struct torc_method_options *o, torc_error **error)
 {
