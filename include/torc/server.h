@@ -369,7 +369,8 @@ TORC_API int torc_server_call_reply(torc_server_call *call, const void *message,
  *
  * After the messages it sends the status (enum torc_status_code), its text (copied; NULL: none) and the trailers
  * (copied; NULL: none). Does not wait. For a unary method that succeeds call torc_server_call_reply instead: OK without
- * a message makes the client's RPC end with INTERNAL.
+ * a message makes the client's RPC end with INTERNAL. Trailers and text that are together larger than the client takes,
+ * or than 1 MiB, reset the RPC with INTERNAL_ERROR.
  *
  * 0: the status is on its way. TORC_ECANCELED, TORC_ECLOSED: the RPC was over. TORC_EINVAL: `code` is not a status, and
  * the RPC ends with UNKNOWN. TORC_ESTATE: another thread has finished the call. */

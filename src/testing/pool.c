@@ -3,6 +3,7 @@
  * while fewer than n_threads run. Any thread of the world: no lock guards a pool. */
 #include "api/server/pool.h"
 
+#include "base/fork.h"
 #include "base/mem.h"
 #include "base/ref.h"
 #include "base/status.h"
@@ -18,6 +19,7 @@ struct torc_pool {
     size_t n_jobs, max_jobs;     /* in `jobs`; the most of them, with one more for each thread that can still start */
     size_t n_running, n_threads; /* threads that have not ended; the most of them */
     bool closed;                 /* torc_pool_free has begun */
+    unsigned generation;         /* tc_fork_generation at torc_pool_new */
 };
 
 torc_pool *tc_pool_ref(torc_pool *pool)
@@ -46,10 +48,15 @@ static void pool_main(void *arg)
     tc_pool_unref(pool);
 }
 
+bool tc_pool_is_of_parent(const torc_pool *pool)
+{
+    return pool && pool->generation != tc_fork_generation();
+}
+
 bool tc_pool_run(torc_pool *pool, struct tc_pool_job *job)
 {
     size_t n_free = pool->n_threads - pool->n_running;
-    if (pool->closed || pool->n_jobs >= pool->max_jobs + n_free)
+    if (pool->closed || tc_pool_is_of_parent(pool) || pool->n_jobs >= pool->max_jobs + n_free)
         return false;
     if (n_free > 0 && tc_world_thread_start(pool_main, pool) == 0) {
         tc_pool_ref(pool);
@@ -64,7 +71,7 @@ bool tc_pool_run(torc_pool *pool, struct tc_pool_job *job)
 
 bool tc_pool_cancel(torc_pool *pool, struct tc_pool_job *job)
 {
-    bool waits = tc_list_linked(&job->link);
+    bool waits = !tc_pool_is_of_parent(pool) && tc_list_linked(&job->link);
     if (waits) {
         tc_list_remove(&job->link);
         pool->n_jobs--;
@@ -86,6 +93,7 @@ torc_pool *torc_pool_new(int64_t threads, int64_t queue, torc_error **error)
     torc_pool *pool = TC_NEW(torc_pool);
     tc_ref_init(&pool->ref);
     tc_list_init(&pool->jobs);
+    pool->generation = tc_fork_generation();
     pool->n_threads = (size_t)threads;
     pool->max_jobs = (size_t)queue;
     return pool;

@@ -298,6 +298,62 @@ static void test_the_same_again(void **state)
     assert_string_equal(first.text, again.text);
 }
 
+/* --- defaults --- */
+
+static void on_cancel(torc_server_call *call, void *arg)
+{
+    *(int64_t *)arg = torc_time_ms();
+    torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
+}
+
+/* Answers nothing, and stores when the RPC is over. */
+static void on_hold(torc_server_call *call, void *arg)
+{
+    struct torc_server_call_events events = {TORC_SIZE(torc_server_call_events), .on_cancel = on_cancel};
+    assert_int_equal(torc_server_call_set_events(call, &events, arg), 0);
+}
+
+/* A server without options: 8 KiB of metadata, connections without a call stay, a client that is silent hears a PING
+ * after two hours and is gone 20 s later. */
+static void test_defaults(void **state)
+{
+    (void)state;
+    int64_t over = 0;
+    struct torc_handler handler = {TORC_SIZE(torc_handler), .stream = on_hold, .arg = &over};
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .idle_timeout_ms = -1};
+    char value[8200];
+    memset(value, 'v', sizeof(value) - 1);
+    value[sizeof(value) - 1] = 0;
+    world = torc_testing_new(1, NULL);
+    torc_server *server = server_begin("/t.Test/Hold", &handler, NULL);
+    torc_channel *channel = torc_channel_new(NULL, SERVER, &o, NULL);
+    torc_metadata *large = torc_metadata_new();
+    assert_int_equal(torc_metadata_add_string(large, "key", value), 0);
+    struct torc_call_options call = {TORC_SIZE(torc_call_options), .metadata = large};
+    torc_result *r = torc_unary(channel, "t.Test/Hold", "", 0, &call);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_RESOURCE_EXHAUSTED);
+    assert_non_null(strstr(torc_result_text(r), "larger than the server takes ("));
+    assert_non_null(strstr(torc_result_text(r), " vs. 8192)"));
+    torc_result_free(r);
+    torc_metadata_free(large);
+
+    assert_int_equal(torc_testing_advance(world, 4 * 3600000), 0);
+    assert_int_equal(torc_channel_state(channel, 0), TORC_CONNECTIVITY_READY);
+
+    torc_stream *stream = torc_stream_open(channel, "t.Test/Hold", NULL, NULL);
+    assert_int_equal(torc_testing_advance(world, 1000), 0);
+    int64_t silent = torc_time_ms();
+    assert_int_equal(torc_testing_set_host(world, SERVER, TORC_TESTING_SILENT), 0);
+    assert_int_equal(torc_testing_advance(world, 7200000 - 2000), 0);
+    assert_int_equal(over, 0);
+    assert_int_equal(torc_testing_advance(world, 30000), 0);
+    assert_true(over - silent <= 7200000 + 20000);
+    assert_true(over - silent >= 7200000 + 18000);
+    torc_stream_free(stream);
+    world_end(server, channel);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +364,7 @@ int main(void)
         cmocka_unit_test(test_a_relay),
         cmocka_unit_test(test_handlers_that_are_left),
         cmocka_unit_test(test_the_same_again),
+        cmocka_unit_test(test_defaults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

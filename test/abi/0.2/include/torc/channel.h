@@ -153,11 +153,13 @@ TORC_API int torc_channel_connect(torc_channel *channel, int64_t timeout_ms);
 TORC_API void torc_channel_reset_backoff(torc_channel *channel);
 /* Stores the channel's present state as one JSON object for torc_free: {"target", "state", "status" (why, in
  * TRANSIENT_FAILURE), "pool", "child"}. "pool" counts the runtime's connections, without those to xDS servers:
- * {"connections", "unused" (those that no policy holds)}. "child" is the tree of LB policies: each {"policy": name,
- * ...} with its children, endpoints, states and timers; later versions may add members. "child" is absent while there
- * is no policy: before the first result of name resolution, and after idle_timeout_ms. Blocks until the loop has
- * looked. Returns 0; or TORC_EINVAL, TORC_EDEADLK (inside a callback), TORC_EFORK or TORC_ECLOSED, and *json is
- * untouched. Any thread. */
+ * {"connections" (connected or not), "unused" (those of them that no policy holds)}. "child" is the tree of LB
+ * policies: each {"policy": name, ...} with its children, endpoints, states and timers; later versions may add members.
+ * Counts of pick_first: "attempts", the addresses that the present pass over the list has tried; "failures", the
+ * addresses that have failed in the first pass, later the failures since the last request for re-resolution. "child" is
+ * absent while there is no policy: before the first result of name resolution, and after idle_timeout_ms. Blocks until
+ * the loop has looked. Returns 0; or TORC_EINVAL, TORC_EDEADLK (inside a callback), TORC_EFORK or TORC_ECLOSED, and
+ * *json is untouched. Any thread. */
 TORC_API int torc_channel_describe(torc_channel *channel, char **json);
 /* Returns the target as given, borrowed from the channel; NULL for NULL. Any thread. */
 TORC_API const char *torc_channel_target(const torc_channel *channel);

@@ -14,9 +14,10 @@
  * A client asks within one stream for files: by name, by what they define (a message, an enum, a value, a field, a
  * oneof, a service, a method, an extension, by its full name), or by an extension's message and number. It gets the
  * file with those of its imports that the stream has not sent yet; an import that was not added is left out. For what
- * is unknown it gets the error NOT_FOUND within the stream, which goes on. Any thread. In a child of a fork the handle
- * is the parent's: no file can be added (TORC_EFORK), and torc_reflection_free does nothing. In a library that was built
- * without xDS (TORC_XDS=off) or without servers (TORC_SERVERS=off) the functions of this header are missing. */
+ * is unknown it gets the error NOT_FOUND within the stream, which goes on. Any thread. In a child of a fork the
+ * handle is the parent's: no file can be added (TORC_EFORK), and torc_reflection_free does nothing. In a library that
+ * was built without xDS (TORC_XDS=off) or without servers (TORC_SERVERS=off) the functions of this header are
+ * missing. */
 #ifndef TORC_REFLECTION_H
 #define TORC_REFLECTION_H
 
