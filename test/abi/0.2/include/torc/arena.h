@@ -12,7 +12,8 @@
  *     torc_arena_free(arena);
  *
  * One thread at a time uses an arena; different threads may make, use and free it. An arena does not depend on a
- * runtime or a channel. */
+ * runtime or a channel. In a library that was built without xDS (TORC_XDS=off) the functions of this header are
+ * missing. */
 #ifndef TORC_ARENA_H
 #define TORC_ARENA_H
 
