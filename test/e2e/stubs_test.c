@@ -1,5 +1,9 @@
 /* Generated code (test/stubs/mirror.proto) against an echo server: all four kinds of methods, malformed bytes, and what
- * is refused. Each test runs on a runtime with a thread, and on one that the waiting threads drive. */
+ * is refused.
+ *
+ * main runs the tests twice: with a client's runtime that has a thread, and with one that the test's thread drives
+ * while it waits. The tests of a run share one server, one runtime and one channel (kits/backends.h). Callbacks run on
+ * the thread that drives the runtime. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -39,8 +43,8 @@ static int teardown(void **state)
     return kit_backends_close(kit, rt, ch);
 }
 
-/* torc.test.Backend/Count as a unary and as a server streaming method. It answers with text, which is malformed as a
- * message. */
+/* torc.test.Backend/Count as a unary and as a server streaming method. It answers with the number of the server's calls
+ * so far as text. A number below 80 is malformed as a Kinds. */
 static const struct torc_protobuf_c_method count_once = {sizeof(struct torc_protobuf_c_method),
                                                          torc_stub_v1,
                                                          "/torc.test.Backend/Count",
@@ -56,6 +60,7 @@ static const struct torc_protobuf_c_method count_each = {sizeof(struct torc_prot
                                                          0,
                                                          1};
 
+/* Returns a message with this number and the text "text". The message is static: the next request() changes it. */
 static Kinds *request(int32_t number)
 {
     static Kinds r;
@@ -97,6 +102,7 @@ static void test_large_request(void **state)
     torc_result_free(result);
 }
 
+/* arg: an int32_t, which gets the number of the response, or -1 without a response. */
 static void on_once(const torc_result *result, void *arg)
 {
     const Kinds *reply = torc__test__mirror__mirror__once__response(result);
@@ -109,7 +115,7 @@ static void test_async(void **state)
     int32_t got = 0;
     torc_stream *handle = NULL;
     assert_int_equal(torc__test__mirror__mirror__once__async(ch, request(8), NULL, on_once, &got, &handle, NULL), 0);
-    assert_int_equal(torc_stream_close(handle), 0); /* cancels, unless it has ended */
+    assert_int_equal(torc_stream_close(handle), 0); /* cancels the RPC, unless the RPC has ended */
     assert_true(got == 8 || got == -1);
     assert_int_equal(torc__test__mirror__mirror__once__async(ch, request(9), NULL, on_once, &got, &handle, NULL), 0);
     torc_result *result = torc_stream_finish(handle);
@@ -208,7 +214,7 @@ static void test_stream_of_another_method(void **state)
     s = torc__test__mirror__mirror__both__open(ch, NULL, NULL);
     assert_int_equal(torc__test__mirror__mirror__each__receive(s, -1, &reply), TORC_EINVAL);
     is_refused(s, "a function of /torc.test.mirror.Mirror/Each was given a stream of /torc.test.mirror.Mirror/Both");
-    s = torc_stream_open(ch, "torc.test.mirror.Mirror/Both", NULL, NULL); /* no typed function knows it */
+    s = torc_stream_open(ch, "torc.test.mirror.Mirror/Both", NULL, NULL); /* no typed function has had the stream */
     assert_null(torc__test__mirror__mirror__each__message(s, (const torc_message *)"any"));
     is_refused(s, "a function of /torc.test.mirror.Mirror/Each was given a stream of /torc.test.mirror.Mirror/Both");
 }
@@ -237,11 +243,12 @@ static void test_send_that_cannot_be_packed(void **state)
     torc_error_free(error);
 }
 
+/* The `arg` of a stream's events. The test sets `method`, and reads the other members once `done` is true. */
 struct heard {
     const struct torc_protobuf_c_method *method; /* NULL: mirror's Each */
-    int32_t number;
-    int malformed, code, layer;
-    atomic_bool done;
+    int32_t number;                              /* of the last message that was well-formed */
+    int malformed, code, layer;                  /* how many messages were malformed; how the RPC ended */
+    atomic_bool done;                            /* on_done was called */
 };
 
 static void on_message(torc_stream *stream, const torc_message *message, void *arg)
@@ -287,6 +294,7 @@ static void test_events(void **state)
     assert_int_equal(heard.code, TORC_STATUS_OK);
 }
 
+/* Asserts that an RPC of torc.test.Backend/Count failed because its message is malformed. */
 static void expect_malformed(const torc_result *result)
 {
     const torc_error *error = torc_result_error(result);

@@ -1,6 +1,11 @@
-/* Calls, channels and runtimes that are freed at random moments of every flow. The test's thread frees them; calls and
- * channels are also freed inside callbacks on the loop's thread. No call ends twice, a call whose handle is not freed
- * ends once, and nothing crashes, hangs or leaks descriptors and threads.
+/* Calls, channels and runtimes that are freed at random moments of every flow (support/teardown/flows.c: a channel's
+ * target, options and credentials). No call ends twice, a call whose handle is not freed ends once, and nothing
+ * crashes, hangs or leaks descriptors and threads.
+ *
+ * A teardown (struct world) makes a runtime and some channels, does random things for some steps, and frees everything
+ * in random order. The main thread does all of this. One call or channel may also be freed inside a callback on the
+ * loop's thread (in_callback). So the main thread takes a channel out of the world while it uses the channel
+ * (take_channel).
  *
  * TORC_TEARDOWNS: how many (300 by default); TORC_TEARDOWN_SEED: the first seed. Run a failed teardown again by its
  * seed and TORC_TEARDOWNS=1. */
@@ -22,9 +27,10 @@
 #include "base/mem.h"
 #include "base/random.h"
 
-/* libcrypto and libuv are not built with the sanitizer. The sanitizer sees that they open descriptors, but not that
- * they close them (libuv closes by a raw system call), and confuses a descriptor with an earlier one of the same
- * number. Reports from inside libuv are ignored: between threads Torc relies on its own locks and atomics. */
+/* libcrypto and libuv are not built with the sanitizer. libuv closes descriptors by a raw system call, which the
+ * sanitizer does not see. The sanitizer takes a later descriptor for an earlier one of the same number, and reports a
+ * race when libcrypto closes a folder (OPENSSL_DIR_end). Calls from inside libuv are ignored: between threads Torc
+ * relies on its own locks and atomics. */
 #ifdef __SANITIZE_THREAD__
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
@@ -33,7 +39,7 @@ const char *__tsan_default_suppressions(void)
 }
 #endif
 
-/* How much slower the sanitizers make everything. */
+/* How many times slower the sanitizers make everything, about. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define SLOW 5
 #else
@@ -43,23 +49,24 @@ const char *__tsan_default_suppressions(void)
 #define CSDS "envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus"
 #define CHANNELS 3
 #define CALLS 6
-#define HANG_S 120
-#define SETTLE_NS (20 * TC_NS_PER_S)
+#define HANG_S 120                   /* for one teardown, before on_alarm ends the process */
+#define SETTLE_NS (20 * TC_NS_PER_S) /* for the wait of settles() */
 
 /* More than the first window of a stream (64 KiB) takes. */
 static const char much[300000];
 
 static struct teardown *servers;
-static uint64_t seed_now;
+static uint64_t seed_now; /* of the teardown that runs; on_alarm prints it */
 
-/* A call and its events. handle, given_up and done are under the lock; the rest is set before the RPC starts. */
+/* A call and its events. handle, given_up and done are under the world's lock; the rest is set before the RPC starts.
+ * on_writable counts writes_left down. */
 struct call {
     struct world *w;
-    torc_stream *handle;
-    bool streaming, explained, given_up;
-    unsigned done;
-    size_t flow;
-    unsigned writes_left; /* messages that on_writable has to send */
+    torc_stream *handle;                 /* owned; NULL: none was asked for, not set yet, or given up */
+    bool streaming, explained, given_up; /* given_up: the handle was taken to be freed */
+    unsigned done;                       /* how many times the call has ended */
+    size_t flow;                         /* of the channel */
+    unsigned writes_left;                /* messages that on_writable has to send */
 };
 
 /* The objects of one teardown. */
@@ -67,13 +74,14 @@ struct world {
     struct tc_rng rng; /* the main thread's */
     pthread_mutex_t lock;
     torc_runtime *rt;
-    bool own_loop;
-    torc_csds *csds;                  /* the main thread's */
+    bool own_loop;                    /* the main thread drives the runtime */
+    torc_csds *csds;                  /* the main thread's; NULL: the runtime does not serve CSDS */
     size_t flows[CHANNELS];           /* of the channels */
-    torc_channel *channels[CHANNELS]; /* under the lock, as are the members below but n_calls */
+    torc_channel *channels[CHANNELS]; /* owned; NULL: none, given up, or taken to be used; under the lock, as are the
+                                         members below but n_calls */
     struct call calls[CALLS];
-    size_t n_calls;
-    unsigned callbacks, act_at; /* callbacks so far; the one that gives up act_what, 0: none does */
+    size_t n_calls;             /* the main thread's */
+    unsigned callbacks, act_at; /* callbacks so far; the number, from 1, of the one that gives up act_what, 0: none */
     unsigned act_what;          /* see give_up */
 };
 
@@ -84,6 +92,7 @@ static unsigned chance(struct world *w, unsigned n)
 
 /* --- giving up --- */
 
+/* Takes the handle of call i out of the world. Returns the handle for the caller to free, or NULL if there is none. */
 static torc_stream *take_call(struct world *w, size_t i)
 {
     pthread_mutex_lock(&w->lock);
@@ -94,6 +103,8 @@ static torc_stream *take_call(struct world *w, size_t i)
     return handle;
 }
 
+/* Takes channel i out of the world. Returns the channel for the caller to free or to put back, or NULL if there is
+ * none. */
 static torc_channel *take_channel(struct world *w, size_t i)
 {
     pthread_mutex_lock(&w->lock);
@@ -112,6 +123,7 @@ static void give_up(struct world *w, unsigned what)
         torc_channel_free(take_channel(w, what - CALLS));
 }
 
+/* Counts a callback. The callback that act_at names gives up act_what. */
 static void in_callback(struct world *w)
 {
     pthread_mutex_lock(&w->lock);
@@ -147,7 +159,7 @@ static void on_writable(torc_stream *call, void *arg)
     struct call *c = arg;
     if (c->writes_left > 0) {
         write_some(call, true, --c->writes_left == 0);
-        write_some(call, true, false); /* finds no room, so that this function is called again */
+        write_some(call, true, false); /* before the last message: finds no room, so this function is called again */
     }
     in_callback(c->w);
 }
@@ -184,6 +196,7 @@ static void on_channel_state(torc_channel *channel, enum torc_connectivity state
     in_callback(arg);
 }
 
+/* Starts a random RPC on a random channel. Does nothing if there is no such channel, or if CALLS calls were started. */
 static void start_call(struct world *w)
 {
     static const char *const methods[] = {
@@ -247,7 +260,7 @@ static void pass_time(struct world *w)
         (void)poll(NULL, 0, (int)chance(w, 3)); /* a random delay, not a wait for anything */
 }
 
-/* Describes the channel, or dumps the runtime's CSDS, while RPCs run. */
+/* Describes channel `at`, or dumps the runtime's CSDS, while RPCs run. */
 static void look(struct world *w, size_t at)
 {
     torc_channel *ch = take_channel(w, at);
@@ -371,6 +384,7 @@ static void one_teardown(uint64_t seed)
 
 /* --- the campaign --- */
 
+/* Returns the number of entries of a folder, "." and ".." included, and in /proc/self/fd the descriptor that reads. */
 static unsigned entries(const char *path)
 {
     unsigned n = 0;
@@ -382,8 +396,8 @@ static unsigned entries(const char *path)
     return n;
 }
 
-/* Waits until the process has no more descriptors and threads than these: servers notice closed connections a moment
- * later. */
+/* Waits until the process has no more descriptors and threads than these, as entries() counts, and fails the test after
+ * SETTLE_NS. Servers notice closed connections a moment later. */
 static void settles(unsigned descriptors, unsigned threads)
 {
     uint64_t begin = tc_system_clock.monotonic_ns(tc_system_clock.arg);

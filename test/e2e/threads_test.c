@@ -1,6 +1,12 @@
 /* A runtime that one thread frees while others use its channels and calls in many ways. The callback of accepted work
- * comes once, and later work is rejected with TORC_ECLOSED; a sanitizer sees a use after free. TORC_THREAD_ROUNDS: how
- * many runtimes (150 by default); TORC_THREAD_SEED: the first seed. */
+ * comes once, and later work is rejected with TORC_ECLOSED; a sanitizer sees a use after free.
+ *
+ * A round (struct scene) has one runtime. Each of four threads (struct actor) has channels that no other thread uses,
+ * and does random things with them until the runtime has ended, MAX_STEPS at most. The main thread frees the runtime at
+ * a random moment, joins the threads, checks that each callback that was due has come, and frees the channels. All
+ * rounds share one echo server (kits/backends.h).
+ *
+ * TORC_THREAD_ROUNDS: how many runtimes (150 by default); TORC_THREAD_SEED: the first seed. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -26,24 +32,25 @@ struct actor {
     pthread_t thread;
     struct scene *scene;
     struct tc_rng rng;
-    torc_channel *ch, *other;
-    atomic_uint told; /* callbacks that came */
-    unsigned due;     /* callbacks that must come */
-    unsigned done;    /* number of operations, for the report */
-    int rc;           /* the error that ended the thread, or 0; read by the main thread after the join */
-    bool refused;     /* then an RPC, a post and a description were rejected */
+    torc_channel *ch, *other; /* the main thread makes `ch`, and frees both; other: NULL: none */
+    atomic_uint told;         /* callbacks that came */
+    /* Read by the main thread after the join. */
+    unsigned due;  /* callbacks that must come */
+    unsigned done; /* number of operations, for the report */
+    int rc;        /* the error that ended the thread; 0: MAX_STEPS operations ended it */
+    bool refused;  /* after all operations an RPC, a post and a description were rejected with TORC_ECLOSED */
 };
 
 struct scene {
     torc_runtime *rt;
-    bool own_loop;
+    bool own_loop; /* the runtime has no thread: threads that wait or poll drive it */
     struct torc_resolver_factory resolver;
     const struct torc_resolver_factory *resolvers[2];
     _Atomic(torc_resolver_listener *) listener; /* a reference; NULL: no channel has resolved yet */
     struct actor actors[ACTORS];
 };
 
-static unsigned long n_done;
+static unsigned long n_done; /* operations of all rounds */
 
 static unsigned chance(struct actor *a, unsigned n)
 {
@@ -52,6 +59,8 @@ static unsigned chance(struct actor *a, unsigned n)
 
 /* --- a resolver whose listener other threads hold --- */
 
+/* Called on the loop's thread. Keeps a reference to the scene's first listener, for the actors. Reports the address in
+ * `rest`. */
 static void *resolver_start(const char *rest, torc_resolver_listener *listener, void *arg)
 {
     struct scene *s = arg;
@@ -70,6 +79,8 @@ static void resolver_stop(void *state)
     (void)state;
 }
 
+/* Reports the server's address or an error to the listener that the scene keeps, if there is one yet. The listener's
+ * channel may have ended. */
 static int report(struct actor *a)
 {
     torc_resolver_listener *listener = atomic_load(&a->scene->listener);
@@ -235,6 +246,8 @@ static int post(struct actor *a)
     return rc;
 }
 
+/* resolved: the target is for the scene's resolver. Returns NULL if the runtime was freed; otherwise a channel that the
+ * caller frees. */
 static torc_channel *channel_new(struct scene *s, bool resolved)
 {
     char target[64];
@@ -280,6 +293,7 @@ static void *act(void *arg)
 
 /* --- one round --- */
 
+/* Lets the actors run for a random time. Without a thread in the runtime, drives the loop now and then. */
 static void pass_time(struct actor *a)
 {
     unsigned n = chance(a, 3) ? chance(a, 300) : 0;
@@ -335,7 +349,7 @@ static void test_runtime_end(void **state)
         one_round(first + i);
     print_message("%llu runtimes were freed while %d threads did %lu things with them\n", (unsigned long long)n, ACTORS,
                   n_done);
-    assert_true(n < 100 || n_done > n * ACTORS); /* threads got somewhere */
+    assert_true(n < 100 || n_done > n * ACTORS); /* on average an actor did more than one thing */
 }
 
 int main(void)

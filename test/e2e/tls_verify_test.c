@@ -1,5 +1,9 @@
 /* The application's own check of TLS servers, and credentials that skip Torc's check, on real connections to echo
- * servers (kits/backends.h). The test's CA issues their certificates. The test's thread drives the client. */
+ * servers (kits/backends.h). The test's CA issues the servers' certificates.
+ *
+ * The check is on_verify, which answers as its struct hook says: before it returns, on another thread, or not at all
+ * (LATER: the test answers). The credentials hold the hook's address until on_release, so a hook lives until then
+ * (await_release). The test's thread drives the client's runtime, and so calls on_verify. */
 #include <openssl/x509.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -24,6 +28,7 @@ static struct kit_cert ca, leaf, stranger;
 static struct tc_tls_context *contexts[8];
 static size_t n_contexts;
 
+/* Returns the context of a server that sends this chain and has the key of `cert`; borrowed. */
 static struct tc_tls_context *server_context(const char *chain_pem, const struct kit_cert *cert)
 {
     struct tc_tls_context *tls = tc_tls_context_new(&(struct tc_tls_opts){.server = true,
@@ -37,6 +42,7 @@ static struct tc_tls_context *server_context(const char *chain_pem, const struct
     return tls;
 }
 
+/* Makes one server that sends this chain and has the key of `cert`. The caller frees the kit, before `teardown`. */
 static struct kit_backends *backends_new(const char *chain_pem, const struct kit_cert *cert)
 {
     struct tc_server_opts so;
@@ -85,10 +91,10 @@ enum how { ACCEPT, REFUSE, REFUSE_WITHOUT_WORDS, ACCEPT_ON_A_THREAD, REFUSE_ON_A
 
 struct hook {
     enum how how;
-    int asked, released;
-    torc_tls_peer *pending;
-    pthread_t thread;
-    void (*look)(torc_tls_peer *peer);
+    int asked, released;               /* calls of on_verify and of on_release */
+    torc_tls_peer *pending;            /* of the last on_verify; freed by the answer */
+    pthread_t thread;                  /* with ACCEPT_ON_A_THREAD and REFUSE_ON_A_THREAD: the test joins it */
+    void (*look)(torc_tls_peer *peer); /* called before the answer, unless LATER; NULL: none */
 };
 
 static void answer(torc_tls_peer *peer, enum how how)
@@ -129,6 +135,7 @@ static void on_release(void *arg)
     ((struct hook *)arg)->released++;
 }
 
+/* Returns credentials with these options and the hook, which must live until on_release. The caller unrefs them. */
 static torc_credentials *credentials_with(struct hook *h, struct torc_tls_options o)
 {
     o.size = sizeof(o);
@@ -140,6 +147,7 @@ static torc_credentials *credentials_with(struct hook *h, struct torc_tls_option
     return c;
 }
 
+/* connect_timeout_ms 0: the default. */
 static torc_channel *channel_new(struct kit_backends *kit, torc_credentials *creds, int64_t connect_timeout_ms)
 {
     struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = creds,
@@ -159,6 +167,7 @@ static void expect(struct kit_backends *kit, torc_credentials *creds, int code, 
     torc_credentials_unref(creds);
 }
 
+/* Drives the client until the hook is released, which must happen once. */
 static void await_release(const struct hook *h)
 {
     while (h->released == 0)
@@ -172,6 +181,7 @@ static void await_question(const struct hook *h)
         assert_true(torc_runtime_poll(rt, 1000) >= 0);
 }
 
+/* Returns options with this root, which they borrow, and without a size. */
 static struct torc_tls_options trusting(const struct kit_cert *root)
 {
     return (struct torc_tls_options){.roots_pem = root->cert_pem};
@@ -202,8 +212,8 @@ static void assert_name(const torc_tls_peer *peer, size_t i, int32_t kind, const
     assert_int_equal(size, strlen(text));
 }
 
-/* Asserts that the chain is the server's certificate and the root, without the stranger's certificate, which the server
- * sent too. */
+/* Asserts what a hook learns of `good`: names, address, and as the chain the server's certificate and the root, without
+ * the stranger's certificate, which the server sent too. */
 static void look_at_all(torc_tls_peer *peer)
 {
     assert_string_equal(torc_tls_peer_server_name(peer), "127.0.0.1");
@@ -276,7 +286,8 @@ static void it_accepts_nothing_that_torc_refuses(void **state)
     assert_int_equal(h.asked, 0);
 }
 
-/* Without an answer the connection attempt times out. An answer after that changes nothing. */
+/* Without an answer the connection attempt times out. An answer after that, when the channel is gone, only frees the
+ * peer, and with it the last reference to the credentials. */
 static void no_answer_is_a_refusal(void **state)
 {
     (void)state;
@@ -356,7 +367,7 @@ static void connections_are_not_shared_across_hooks(void **state)
     kit_backends_expect(without, false, 60000, TORC_STATUS_OK, "");
     kit_backends_expect(first, false, 60000, TORC_STATUS_OK, "");
     kit_backends_expect(second, false, 60000, TORC_STATUS_OK, "");
-    assert_int_equal(a.asked, 1); /* both channels share a connection */
+    assert_int_equal(a.asked, 1); /* `first` and `second` share a connection */
     kit_backends_expect(refused, false, 60000, TORC_STATUS_UNAVAILABLE, "not the pinned one");
     torc_channel_free(without);
     torc_channel_free(first);
@@ -404,6 +415,7 @@ static void on_line(enum torc_log_level level, const char *module, const char *m
         warnings++;
 }
 
+/* Asserts that the certificates are those that `good` sent, in their order. */
 static void look_at_what_was_sent(torc_tls_peer *peer)
 {
     assert_certificate(peer, 0, &leaf);
@@ -473,6 +485,7 @@ static void contradictions_are_refused(void **state)
 
 /* --- credentials from files --- */
 
+/* Replaces the file by one that has this root alone. A reader sees the old content or the new one. */
 static void write_roots(const char *path, const struct kit_cert *root)
 {
     char fresh[80];
@@ -484,6 +497,7 @@ static void write_roots(const char *path, const struct kit_cert *root)
     assert_int_equal(rename(fresh, path), 0);
 }
 
+/* Returns credentials with these files and the hook, which must live until on_release. The caller unrefs them. */
 static torc_credentials *files_with(struct hook *h, struct torc_tls_files o)
 {
     o.size = sizeof(o);
@@ -495,6 +509,7 @@ static torc_credentials *files_with(struct hook *h, struct torc_tls_files o)
     return c;
 }
 
+/* Makes an RPC to `good` as expect() does. The credentials stay the caller's. */
 static void expect_of(torc_credentials *creds, int code, const char *part)
 {
     expect(good, torc_credentials_ref(creds), code, part);

@@ -1,5 +1,9 @@
 /* weighted_round_robin against Torc's own servers, which report their load (torc/orca.h) at the end of RPCs and out of
- * band, and against servers that do not. */
+ * band, and against servers that do not.
+ *
+ * Each test has two new servers, on the thread of `rt`, and a channel on the thread of client_rt (by_xds: of the mesh's
+ * runtime). The test's thread makes the RPCs. All servers report 10 requests a second, so a server's weight is inverse
+ * to its CPU load: loads of 0.1 and 1 split RPCs 10:1. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,14 +20,14 @@ enum { SERVERS = 2, BATCH = 110 };
 struct server {
     torc_server *server;
     torc_orca *orca;
-    int index;
-    const char *port;    /* in `target` */
-    _Atomic double load; /* the CPU load that each RPC reports; 0: none */
+    int index;           /* 0 or 1; the response of each RPC */
+    const char *port;    /* in `target`, up to the comma or the end */
+    _Atomic double load; /* the CPU load that each RPC reports, a share; 0: RPCs report nothing */
 };
 
 static torc_runtime *rt, *client_rt;
 static struct server servers[SERVERS];
-static char target[128];
+static char target[128]; /* "ipv4:A,B" with both servers */
 
 static void on_call(torc_server_call *call, const torc_message *request, void *arg)
 {
@@ -87,6 +91,7 @@ static int teardown(void **state)
     return torc_runtime_free(rt);
 }
 
+/* Makes a channel to both servers. more: further fields of the policy's config, each after a comma; or "". */
 static torc_channel *open_channel(const char *more)
 {
     char config[512];
@@ -102,7 +107,7 @@ static torc_channel *open_channel(const char *more)
     return ch;
 }
 
-/* Makes a batch of RPCs and returns how many of them the first server had. */
+/* Makes BATCH RPCs, which must succeed, and returns how many of them the first server had. */
 static int batch(torc_channel *ch)
 {
     int first = 0;
@@ -141,6 +146,7 @@ static void reports_with_rpcs(void **state)
     torc_channel_free(ch);
 }
 
+/* Sets what server i reports out of band. */
 static void set_load(int i, double load)
 {
     assert_int_equal(torc_orca_set(servers[i].orca, TORC_ORCA_CPU, NULL, load), 0);
@@ -178,6 +184,7 @@ static void no_reports(void **state)
 #define POLICIES(of)                                                                                                   \
     "{policies: [{typed_extension_config: {name: x, typed_config: {\"@type\": type.googleapis.com/" LB of "}}}]}"
 
+/* Puts the EDS cluster "c". more: further fields of the weighted_round_robin config, each after a comma; or "". */
 static void put_cluster(struct kit_mesh *k, const char *more)
 {
     kit_mesh_put(k,
@@ -193,7 +200,8 @@ static void put_cluster(struct kit_mesh *k, const char *more)
                  more);
 }
 
-/* weighted_round_robin is xds_wrr_locality's child, below outlier_detection, which wraps the subchannels. */
+/* weighted_round_robin balances within a locality of xds_wrr_locality, below outlier_detection, which wraps the
+ * subchannels. At first the reports of RPCs count, then those out of band, which say the opposite. */
 static void by_xds(void **state)
 {
     TC_CASE(WR20);

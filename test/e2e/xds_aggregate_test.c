@@ -1,5 +1,9 @@
 /* Aggregate and LOGICAL_DNS clusters end to end (A37, A74, A75), over real sockets (kits/mesh.h): which backend gets
- * the RPCs while backends and names come and go, and when RPCs fail. */
+ * the RPCs while backends and names come and go, and when RPCs fail.
+ *
+ * Each test makes its mesh and one channel to the listener "svc". The test's thread puts resources, stops and starts
+ * backends, and makes RPCs until they reach the expected backend, or fail as expected. The client runs on the thread of
+ * the mesh's runtime. */
 #include <string.h>
 
 #include "support/case.h"
@@ -14,6 +18,7 @@ static void put_dns(struct kit_mesh *k, const char *host, size_t i)
     kit_mesh_put_dns(k, "dns", host, strchr(kit_mesh_address(k, i), ':') + 1, "ROUND_ROBIN");
 }
 
+/* Puts an EDS cluster with these endpoints. policy: its lb_policy as a YAML line; NULL: RING_HASH. */
 static void put_eds(struct kit_mesh *k, const char *name, const char *endpoints, const char *policy)
 {
     kit_mesh_put_endpoints(k, name, endpoints, NULL);
@@ -102,7 +107,7 @@ static void from_eds_to_dns(void **state)
     kit_mesh_wait_backend(k, ch, NULL, 1);
     kit_mesh_start(k, 0);
     kit_mesh_wait_backend(k, ch, NULL, 0);
-    /* In the opposite order. */
+    /* An aggregate whose LOGICAL_DNS leaf stands before its EDS leaf. */
     kit_mesh_put_aggregate(k, "agg", "dns, eds");
     kit_mesh_wait_backend(k, ch, NULL, 1);
     kit_mesh_stop(k, 1);

@@ -1,5 +1,9 @@
 /* Where the attempts of an RPC go when one of two backends always fails. Each attempt draws its own locality or its own
- * place on the ring, unless the RPC has a hash: then all its attempts go to one endpoint. */
+ * place on the ring, unless the RPC has a hash: then all its attempts go to one endpoint.
+ *
+ * Each test makes a mesh of two backends (kits/mesh.h) and a channel, with xDS or without, that is connected to both.
+ * The test's thread makes CALLS calls one after another, and compares how many failed with how many attempts there were
+ * (struct tally). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,10 +19,12 @@ enum { CALLS = 2000 };
     "retry_policy: {retry_on: unavailable, num_retries: 4, retry_back_off: {base_interval: 0.001s, max_interval: "     \
     "0.001s}}"
 
+/* Of CALLS calls: those that failed, and the attempts of all. */
 struct tally {
     unsigned failed, attempts;
 };
 
+/* Makes CALLS calls, each of which must end with OK or UNAVAILABLE. headers: as for kit_mesh_call. */
 static struct tally call_all(torc_channel *ch, const char *headers)
 {
     struct tally t = {0};
@@ -46,7 +52,8 @@ static void assert_independent(struct tally t)
     assert_in_range(t.failed, (uintmax_t)fmax(0, expected - margin), (uintmax_t)(expected + margin));
 }
 
-/* Makes backend 0 fail and connects to both. */
+/* Makes backend 0 fail. Returns a channel that is connected to both backends. policy: the `more` of
+ * kit_mesh_put_cluster; hash: the hash_policy field of the route, which also has RETRY. */
 static torc_channel *open_mesh(struct kit_mesh *k, const char *localities, const char *policy, const char *hash)
 {
     kit_mesh_fail(k, 0, TORC_STATUS_UNAVAILABLE);
@@ -88,6 +95,8 @@ static void retries_keep_the_hash(void **state)
     kit_mesh_free(k);
 }
 
+/* Makes backend 0 fail. Returns a channel without xDS that is connected to both backends, by ring_hash with the request
+ * header "k". policy: the retryPolicy or hedgingPolicy of a methodConfig, with its name. */
 static torc_channel *open_ring(struct kit_mesh *k, const char *policy)
 {
     torc_error *error = NULL;
@@ -110,7 +119,7 @@ static torc_channel *open_ring(struct kit_mesh *k, const char *policy)
     return ch;
 }
 
-/* A76: without the header each attempt draws a random hash. With the header all attempts have its hash. */
+/* A76: without the header each attempt draws a random hash. With the header all attempts have the header's hash. */
 static void retries_on_a_ring(void **state)
 {
     (void)state;

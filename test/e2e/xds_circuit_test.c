@@ -1,6 +1,9 @@
-/* Circuit breakers end to end (A32): the client limits a cluster's open calls, across channels. Calls of the method
- * Hang stay open until they are cancelled. Each of them either reached the backend or was dropped at once; the tests
- * compare both counts. */
+/* Circuit breakers end to end (A32): the client limits a cluster's open calls, across channels.
+ *
+ * Each test has a mesh with one backend (kits/mesh.h), the cluster "c", and the listeners "svc" and "other", which lead
+ * to "c". The test's calls of the method Hang stay open until they are cancelled (struct open_calls). Each of these
+ * calls either reaches the backend or is dropped at once; the tests compare both counts. on_end runs on the thread of
+ * the mesh's runtime. */
 #include <poll.h>
 #include <stdatomic.h>
 
@@ -16,15 +19,15 @@
 #define MOST 1000
 #define WAIT_NS UINT64_C(60000000000)
 
-/* Calls of Hang, and what has become of them. */
+/* Calls of Hang since the last cancel_all, and what has become of them. */
 struct open_calls {
     struct kit_mesh *k;
-    torc_stream *calls[MOST];
+    torc_stream *calls[MOST]; /* handles of the first n; ended calls keep theirs */
     size_t n;
-    uint64_t reached; /* the backend has them */
+    uint64_t reached; /* calls that have reached the backend */
     /* A call that ended is in one of these. */
     atomic_size_t dropped; /* by the circuit breaker */
-    atomic_size_t others;
+    atomic_size_t others;  /* in another way, such as by a cancellation */
 };
 
 static void on_end(const torc_result *r, void *arg)
@@ -35,8 +38,8 @@ static void on_end(const torc_result *r, void *arg)
     atomic_fetch_add(dropped ? &o->dropped : &o->others, 1);
 }
 
-/* Starts n calls and waits until each has reached the backend or was dropped. The backend's earlier requests must have
- * been taken (kit_mesh_take). */
+/* Starts n calls and waits until each has reached the backend or was dropped. Earlier requests to the backend must have
+ * been taken (kit_mesh_take), and no call may have ended in another way. There are at most MOST calls in all. */
 static void open_more(struct open_calls *o, torc_channel *ch, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -52,6 +55,7 @@ static void open_more(struct open_calls *o, torc_channel *ch, size_t n)
     assert_int_equal(atomic_load(&o->others), 0);
 }
 
+/* Cancels all calls, waits until they have ended, and frees their handles. */
 static void cancel_all(struct open_calls *o)
 {
     for (size_t i = 0; i < o->n; i++)
@@ -68,6 +72,7 @@ static void cancel_all(struct open_calls *o)
 
 static struct open_calls calls;
 
+/* Puts the cluster "c" with one threshold of these fields ("max_requests: 2"); NULL: without thresholds. */
 static void put_limit(const char *limit)
 {
     char *more = tc_asprintf("lb_policy: ROUND_ROBIN%s%s%s", limit ? "\n  circuit_breakers: {thresholds: [{" : "",

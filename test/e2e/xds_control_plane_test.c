@@ -1,5 +1,9 @@
 /* A control plane that misbehaves: invalid resources, restarts, streams that end, hostile messages. Also which channels
- * share an xDS client, a runtime that ends before its channels, and the memory that ten thousand calls take. */
+ * share an xDS client, a runtime that ends before its channels, and the memory that ten thousand calls take.
+ *
+ * Each test makes a mesh with one channel to the listener "svc" (struct kit_mesh_world of kits/mesh.h). The test's
+ * thread changes the mesh and makes RPCs. The client, and on_call_done, run on the thread of the mesh's runtime.
+ * Memory is that of the whole process, with the client, the control plane and the backends. */
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -140,8 +144,8 @@ static size_t streams(struct kit_mesh *k)
     return n;
 }
 
-/* Channels of one target share an xDS client. Without a fallback server another target shares it too, unless the
- * bootstrap has torc.share_client false: then each target has its own, as with fallback (A71). */
+/* Channels of one target share an xDS client. Without a fallback server another target shares this client too, unless
+ * the bootstrap has torc.share_client false: then each target has its own client, as with fallback (A71). */
 static void clients_of_targets(void **state)
 {
     TC_CASE(AD28);
@@ -191,7 +195,8 @@ static void runtime_ends_first(void **state)
 
 /* --- hostile messages --- */
 
-/* Wraps `inner`, which it frees, as field `field` of a message that may begin with a name in field 1. */
+/* Returns a message that has `name` in field 1 (NULL: it has no such field) and `inner` in field `field`. Frees
+ * `inner`; the caller frees the result. */
 static struct tc_buf wrap(struct tc_buf inner, const char *name, unsigned field)
 {
     struct tc_buf out = {0};
@@ -202,7 +207,7 @@ static struct tc_buf wrap(struct tc_buf inner, const char *name, unsigned field)
     return out;
 }
 
-/* Returns a ClusterLoadAssignment with a metadata Value nested n deep. */
+/* Returns a ClusterLoadAssignment of "c" whose endpoint has a metadata Value nested n deep. The caller frees it. */
 static struct tc_buf nested_values(size_t n)
 {
     /* Built from the innermost, in a buffer filled from its end. */
@@ -225,6 +230,7 @@ static struct tc_buf nested_values(size_t n)
     return wrap(m, "c", 2);
 }
 
+/* Returns a ClusterLoadAssignment of "c" with this many bytes of unknown fields, about. The caller frees it. */
 static struct tc_buf unknown_fields(size_t bytes)
 {
     struct tc_buf m = {0};
@@ -237,6 +243,7 @@ static struct tc_buf unknown_fields(size_t bytes)
     return m;
 }
 
+/* Returns a ClusterLoadAssignment of "c" with n empty localities. The caller frees it. */
 static struct tc_buf empty_entries(size_t n)
 {
     struct tc_buf m = {0};
@@ -253,6 +260,8 @@ static void send_eds(struct tc_control_plane *cp, void *arg)
     tc_control_plane_send(cp, EDS_TYPE, "hostile", &bytes, 1);
 }
 
+/* Returns the resident memory of the process in kB, for pages of 4 KiB, once the allocator has given back what is
+ * free. */
 static long resident_kb(void)
 {
     long pages = 0, total = 0;
@@ -270,6 +279,8 @@ static long resident_kb(void)
 #define MEMORY_COUNTS 1
 #endif
 
+/* Sends this resource in an EDS response, and frees the resource. Asserts that the client sends a NACK, that RPCs go
+ * on, and, without a sanitizer, that resident memory is at most 20 MiB above before_kb. */
 static void expect_refused(struct kit_mesh_world *w, struct tc_buf message, long before_kb)
 {
     tc_free(kit_mesh_requests(w->k));
@@ -300,15 +311,18 @@ static void hostile_messages(void **state)
 #define CALLS 10000
 #define WARM 2000
 
+/* Calls of which at most OUTSTANDING run at once. */
 struct load {
     torc_channel *ch;
     pthread_mutex_t lock;
-    pthread_cond_t done_cond;
+    pthread_cond_t done_cond; /* `target` calls have finished */
+    /* Counts of calls, under the lock. failed: of those that finished. target: how many to make in all. */
     size_t started, finished, failed, target;
 };
 
 static void next_call(struct load *l);
 
+/* Starts the next call, if `target` calls have not been started yet. */
 static void on_call_done(const torc_result *result, void *arg)
 {
     struct load *l = arg;
@@ -329,6 +343,7 @@ static void next_call(struct load *l)
     assert_int_equal(torc_unary_async(l->ch, "/a.B/C", "hello", 5, NULL, on_call_done, l, NULL, NULL), 0);
 }
 
+/* Makes calls until `target` have finished, with those of earlier run_calls. */
 static void run_calls(struct load *l, size_t target)
 {
     pthread_mutex_lock(&l->lock);

@@ -1,6 +1,10 @@
 /* Large meshes over incremental ADS. With 1,000 clusters the tests count the bytes on the wire when one endpoint
  * changes, and when the control plane restarts; state of the world is measured for comparison. Also removal and NACKs
- * over incremental ADS, and 2,000 clusters in state of the world. */
+ * over incremental ADS, and 2,000 clusters in state of the world.
+ *
+ * Each test makes its mesh (kits/mesh.h). Where bytes are counted (struct world), the ADS stream passes a proxy, and
+ * the mesh has no backends: an RPC that fails because no route matches shows that the client has all resources. The
+ * client runs on the thread of the mesh's runtime. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +17,8 @@
 #define CLUSTERS 1000
 #define ENDPOINTS 10
 
+/* Appends the ClusterLoadAssignment of cluster "c<cluster>", whose ENDPOINTS addresses begin with 10 and the cluster's
+ * number in two bytes. `change`, at most 155, makes the first address differ: its last byte is 100 + change. */
 static void append_endpoints(struct tc_buf *b, size_t cluster, size_t change)
 {
     tc_buf_printf(b,
@@ -50,7 +56,8 @@ static void put_mesh(struct kit_mesh *k, size_t n, const char *cluster)
     tc_buf_fini(&b);
 }
 
-/* Changes an endpoint of cluster c7 and waits until the client has accepted the assignment. */
+/* Changes the first endpoint of cluster c7, by append_endpoints's `change`, and waits until the client has accepted the
+ * assignment. */
 static void change_one(struct kit_mesh *k, size_t change)
 {
     struct tc_buf b = {0};
@@ -65,11 +72,13 @@ static void change_one(struct kit_mesh *k, size_t change)
 
 struct world {
     struct kit_mesh *k;
-    struct wire_proxy *proxy;
-    char *bootstrap;
-    torc_channel *ch;
+    struct wire_proxy *proxy; /* between the client and the control plane */
+    char *bootstrap;          /* names the proxy as the xDS server */
+    torc_channel *ch;         /* to "svc" */
 };
 
+/* Makes a mesh of CLUSTERS clusters and a channel that has all its resources, and sets the proxy's counts to 0. With
+ * `incremental` the client uses incremental ADS, otherwise state of the world. */
 static struct world open_world(bool incremental)
 {
     struct world w = {.k = kit_mesh_new(0)};
@@ -81,7 +90,7 @@ static struct world open_world(bool incremental)
                               wire_proxy_address(w.proxy), incremental ? "torc.incremental_ads" : "xds_v3");
     o.xds_bootstrap_json = w.bootstrap;
     w.ch = kit_mesh_channel(w.k, "svc", &o);
-    /* No route has this prefix: the failure shows that the config is complete. */
+    /* No route matches the method of the kit's RPC: this failure shows that the config is complete. */
     kit_mesh_wait_failure(w.ch, TORC_STATUS_UNAVAILABLE, "No matching route");
     /* Once these changes are accepted, the ACKs of the first responses have passed the proxy, too. */
     change_one(w.k, 1);
@@ -126,6 +135,7 @@ static void state_of_the_world(void **state)
     close_world(&w);
 }
 
+/* On the new stream the client sends the versions that it has, so the control plane sends only what has changed. */
 static void control_plane_restarts(void **state)
 {
     (void)state;

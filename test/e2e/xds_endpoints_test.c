@@ -1,5 +1,9 @@
 /* EDS end to end, over real sockets (kits/mesh.h): priorities, localities, drops, and rejected resources. Most tests
- * assert each backend's share of the calls; a share of 0 or 1 must be exact. */
+ * assert each backend's share of the calls; a share of 0 or 1 must be exact.
+ *
+ * Each test makes a mesh whose cluster "c" is round_robin, and one channel to the listener "svc", which leads to "c".
+ * The test's thread puts other endpoints, stops and starts backends, and makes RPCs. The client runs on the thread of
+ * the mesh's runtime. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +16,8 @@
 #define SAMPLE 3500
 #define ROUND_ROBIN "lb_policy: ROUND_ROBIN"
 
+/* endpoints: of the cluster "c", in the form of kit_mesh_put_endpoints. more: further fields of the assignment, which
+ * is then put a second time, with these fields; or NULL. */
 static struct kit_mesh_world open_world(size_t backends, const char *endpoints, const char *more)
 {
     struct kit_mesh_world w = kit_mesh_world_open(backends, endpoints, ROUND_ROBIN, NULL);
@@ -20,6 +26,8 @@ static struct kit_mesh_world open_world(size_t backends, const char *endpoints, 
     return w;
 }
 
+/* Asserts the shares of backends 0 to 3 of n calls (kit_mesh_expect_shares). Shares of backends that the mesh does not
+ * have are ignored. */
 static void expect(struct kit_mesh_world *w, size_t n, double a, double b, double c, double d)
 {
     double shares[] = {a, b, c, d};
@@ -191,7 +199,7 @@ static void round_robin_is_even(void **state)
     kit_mesh_calls(w.ch, NULL, 300);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(kit_mesh_take(w.k, i), 100);
-    /* The same content in other bytes changes nothing: round_robin keeps its position. */
+    /* The same content in other bytes changes nothing: all three stay connected, and three calls reach all three. */
     for (int round = 0; round < 5; round++) {
         char accepted[64]; /* the request that accepts this round's version; version 1 is open_world's */
         snprintf(accepted, sizeof(accepted), "ClusterLoadAssignment %d c\n", round + 2);
@@ -252,7 +260,7 @@ static void absence_is_not_a_deletion(void **state)
     torc_channel *ch = kit_mesh_channel(w.k, "svc", &o);
     kit_mesh_wait_backend(w.k, ch, "to: other", 1);
     kit_mesh_wait_backend(w.k, ch, NULL, 0);
-    /* The next response has the other cluster's assignment alone. */
+    /* The responses from now on have the other cluster's assignment alone. */
     kit_mesh_remove(w.k, "ClusterLoadAssignment", "c");
     kit_mesh_put_endpoints(w.k, "other", "0/a: 2", NULL);
     kit_mesh_wait_backend(w.k, ch, "to: other", 2);
@@ -266,6 +274,8 @@ static void absence_is_not_a_deletion(void **state)
 
 /* --- drops --- */
 
+/* Makes n calls, every second one with wait-for-ready. Returns how many failed; each of these must be UNAVAILABLE with
+ * a status text that contains `text`. */
 static size_t count_drops(struct kit_mesh_world *w, size_t n, const char *text)
 {
     size_t drops = 0;

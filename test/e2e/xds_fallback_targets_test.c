@@ -14,8 +14,9 @@
 
 static struct hostile *hostile;
 static struct kit_mesh *first, *second;
-static char bootstrap[512];
+static char bootstrap[512]; /* the control plane of `first`, then that of `second` as its fallback */
 
+/* Puts a listener, a cluster by ring_hash and its endpoints, all called `name`. */
 static void put_target(struct kit_mesh *k, const char *name, const char *endpoints)
 {
     kit_mesh_put_listener(k, name, name, NULL);
@@ -23,7 +24,8 @@ static void put_target(struct kit_mesh *k, const char *name, const char *endpoin
     kit_mesh_put_endpoints(k, name, endpoints, NULL);
 }
 
-/* Refuses the first connection's stream by a GOAWAY with last stream id 0; later connections get no answer. */
+/* Refuses the first connection's stream by a GOAWAY with last stream id 0. Later connections get no answer, and are
+ * closed after 10 s of silence. Runs in the process of the hostile servers. */
 static void lose_the_stream(struct hostile_peer *p)
 {
     static atomic_flag lost = ATOMIC_FLAG_INIT;
@@ -55,6 +57,7 @@ static int teardown(void **state)
     return 0;
 }
 
+/* Takes the requests that the control plane has got, and asserts that none names the resource. */
 static void assert_never_asked_for(struct kit_mesh *k, const char *name)
 {
     char *requests = kit_mesh_requests(k);
@@ -95,7 +98,7 @@ static void test_one_of_two_targets(void **state)
     assert_int_equal(kit_mesh_handled(second, 1), 1);
     assert_never_asked_for(second, "cached");
 
-    /* After the restart the first server has both. */
+    /* After the restart the first server has the resources of both targets. */
     kit_mesh_start_control_plane(first);
     kit_mesh_wait_backend(first, other, NULL, 1);
     wait_closed(second);
