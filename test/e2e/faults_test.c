@@ -1,5 +1,5 @@
-/* Faults around a client, made by a limit and by a TCP proxy, which need no rights: no descriptors left, a network that
- * stops and goes on, a control plane out of reach. faults_wire_test.c has the faults beneath TCP. */
+/* Faults around a client that a test can make without privileges: no descriptors left (RLIMIT_NOFILE), a network that
+ * stops and goes on, a control plane out of reach (a TCP proxy). faults_wire_test.c has the faults beneath TCP. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +15,7 @@
 
 #include "base/mem.h"
 
+/* Returns a channel on the default runtime, with short backoffs. The test frees the channel. */
 static torc_channel *channel_to(const char *address)
 {
     struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
@@ -84,8 +85,8 @@ static void the_network_stops_and_goes_on(void **state)
     kit_backends_free(kit);
 }
 
-/* Without a path to the control plane RPCs go on. Updates arrive again once the path works: over the same stream or, if
- * the connection has ended meanwhile, over a new one. */
+/* Without a path to the control plane RPCs go on with the old config. Updates arrive again once the path works, also if
+ * the control plane has restarted meanwhile: then over a new connection. */
 static void no_way_to_the_control_plane(void **state)
 {
     (void)state;

@@ -1,5 +1,10 @@
-/* A network with faults beneath TCP: latency, loss, partitions, half-open connections. Skipped (exit code 77)
- * where the system does not permit own namespaces; faults_test.c has the faults that a proxy can make. */
+/* A network with faults beneath TCP: latency, loss, partitions, half-open connections. Skipped (exit code 77) where the
+ * system permits no namespaces or no tun device; faults_test.c has the faults that a proxy can make.
+ *
+ * All tests share one wire (net/wire.h) and the client's runtime `rt`. Each test makes its own backends and leads
+ * paths of the wire to them: wire_path resets a path. The test's thread drives `rt`, so the callbacks of struct batch
+ * run there; backends and wire have threads of their own. ring_moves uses the runtime of its mesh, and the load of
+ * half_open the default runtime: both have a thread of their own. Each test frees its channels and backends. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +20,10 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* How much longer than expected an operation may take on a busy machine. */
+/* The upper bound of durations, for busy machines. half_open adds it to the times of the keepalive. */
 enum { SLOW_MS = 60000 };
 
-static torc_runtime *rt; /* driven by this thread */
+static torc_runtime *rt; /* driven by the test's thread */
 
 static uint64_t now_ms(void)
 {
@@ -31,6 +36,7 @@ static void quick_backoff(struct torc_channel_options *o)
                                        .backoff_initial_ms = 50, .backoff_max_ms = 100};
 }
 
+/* Returns a channel; the test frees it. runtime: NULL is the default runtime. options: NULL is quick_backoff's. */
 static torc_channel *channel_on(torc_runtime *runtime, const char *address, const struct torc_channel_options *options)
 {
     struct torc_channel_options o;
@@ -49,8 +55,8 @@ static torc_channel *channel_to(const char *address, const struct torc_channel_o
 
 struct batch {
     int begun, ok, failed;
-    int code; /* of the last failed call, as is the text */
-    char text[256];
+    int code;          /* of the last failed call */
+    char text[256];    /* of the last failed call */
     uint64_t ended_ms; /* when the last call ended */
 };
 
@@ -67,6 +73,7 @@ static void on_result(const torc_result *r, void *arg)
     b->failed++;
 }
 
+/* Starts a call of the batch on a channel of `rt`. wait: wait for ready. The batch must outlive the call. */
 static void start(struct batch *b, torc_channel *ch, const char *method, bool wait, int64_t timeout_ms)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .wait_for_ready = wait, .timeout_ms = timeout_ms};
@@ -85,6 +92,7 @@ static void await(struct batch *b, int running)
 
 enum { ONE_WAY_MS = 25, FAR_MS = 100, LARGE = 8 << 20, WINDOW = 65536 };
 
+/* Makes n backends that take messages of LARGE bytes and 1000 calls at a time on a connection. */
 static struct kit_backends *large_kit(size_t n)
 {
     struct tc_server_opts o;
@@ -162,6 +170,7 @@ static void windows_grow(void **state)
 
 /* --- loss --- */
 
+/* One packet in twenty is lost. No RPC fails, and all use one connection. */
 static void loss(void **state)
 {
     struct wire *w = *state;
@@ -189,8 +198,8 @@ static void loss(void **state)
 
 /* --- partitions --- */
 
-/* A connection that was open before the partition continues after it. Without a connection, attempts fail, and one
- * after the partition succeeds. */
+/* A channel that is connected before the partition goes on afterwards over the same connection. A channel that is not
+ * connected cannot connect during the partition, and connects after it. */
 static void partition(void **state)
 {
     struct wire *w = *state;
@@ -227,6 +236,8 @@ static void partition(void **state)
     kit_backends_free(kit);
 }
 
+/* Leads paths 0 to 2 to backends 0 to 2, and puts the listener "svc" and a RING_HASH cluster of these paths' addresses.
+ * The header "user" is the key. */
 static void put_ring(struct kit_mesh *k, struct wire *w)
 {
     struct tc_buf b = {0};
@@ -266,7 +277,8 @@ static unsigned path_of(torc_channel *ch, unsigned user)
 }
 
 /* The network cuts off a backend: an RPC to it fails once sent data was not acknowledged for the keepalive timeout
- * (A18). The backend's keys move to the other backends, whose own keys stay, and come back when the backend does. */
+ * (A18). The backend's keys move to the other backends, whose own keys stay. When the path works again, the keys that
+ * moved return to the backend. */
 static void ring_moves(void **state)
 {
     enum { USERS = 12, UNHEARD_MS = 2000 };
@@ -310,9 +322,9 @@ static void ring_moves(void **state)
 
 /* --- half-open connections --- */
 
-/* Packets from the peer are dropped, packets to the peer arrive. With keepalive the connection is closed when a PING
- * was not answered in time. Without keepalive RPCs end by their deadlines, and the connection is used again when
- * packets pass. RPCs to another backend are not affected. */
+/* Packets from the backend are dropped, packets to it arrive. With keepalive the connection is closed when a PING was
+ * not answered in time. Without keepalive RPCs end by their deadlines, and the connection is used again when packets
+ * pass. RPCs to another backend are not affected. */
 static void half_open(void **state)
 {
     enum { TIME_MS = 10000, TIMEOUT_MS = 2000 };
@@ -355,7 +367,7 @@ static void half_open(void **state)
     assert_int_equal(b.code, TORC_STATUS_UNAVAILABLE);
     assert_non_null(strstr(b.text, "keepalive"));
     assert_in_range(took, 0, TIME_MS + TIMEOUT_MS + SLOW_MS);
-    assert_true(b.ended_ms - heard >= TIME_MS - 1000); /* no PING before TIME_MS of silence; 1 s of slack */
+    assert_true(b.ended_ms - heard >= TIME_MS - 1000); /* not given up before TIME_MS; 1 s of slack */
     wire_cut(w, 0, false, false);
     kit_backends_expect(kept, true, 60000, TORC_STATUS_OK, "");
     assert_int_equal(kit_backends_counts(kit, 0).connections, 2);

@@ -1,6 +1,10 @@
 /* grpc.health.v1 of a server (torc/health.h), asked by a channel on the same runtime over a real socket: Check,
  * Watch and List, torc_health_shutdown, the stop of the server, clients that read slowly or send malformed requests,
- * limits, and misuse. */
+ * limits, and misuse.
+ *
+ * setup makes a runtime, a started server, its health service and a channel to the server for each test; teardown frees
+ * them. The runtime has a thread of its own, except in test_slow_reader, which drives the loop itself. The tests write
+ * requests and compare responses as bytes of protobuf. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +72,7 @@ static int check(const char *service)
     return status;
 }
 
+/* Starts a Watch of the service. The caller frees the stream with torc_stream_free. */
 static torc_stream *watch(const char *service)
 {
     char request[64];
@@ -77,6 +82,7 @@ static torc_stream *watch(const char *service)
     return s;
 }
 
+/* Receives the next response, and asserts its status. Not for TORC_HEALTH_UNKNOWN, whose response is empty. */
 static void expect_next(torc_stream *s, int status)
 {
     const torc_message *m = NULL;
@@ -143,6 +149,8 @@ static void test_stop(void **state)
     assert_int_equal(torc_server_stop(server, -1), 0);
 }
 
+/* Asks List. Returns the status code of the RPC, and in *size the bytes of the response. Asserts that the first service
+ * of a response is "", and SERVING. */
 static int listed(size_t *size)
 {
     torc_result *r = torc_unary(ch, "grpc.health.v1.Health/List", NULL, 0, NULL);

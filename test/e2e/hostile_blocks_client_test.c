@@ -1,10 +1,14 @@
-/* Servers that begin header blocks, and finish them only after calls have ended. A server stalls inside a block, or
- * stops reading so that no RST_STREAM can leave, or sends so much at once that a turn of the client may end inside a
- * block.
+/* Servers that leave header blocks unfinished while calls end. A server stalls inside a block, or stops reading so that
+ * no RST_STREAM can leave, or sends so much at once that a turn of the client may end inside a block.
  *
- * Many calls run over several connections, plaintext and TLS; many end early, by deadlines or cancelled. Asserts that
- * each header of a call comes from its own server and its own request. Runs for TORC_SOAK_SECONDS (4 by default), and
- * up to a minute more until it has seen enough. */
+ * 20 calls at a time run to each of five servers, over plaintext and TLS; many end early, by deadlines or cancelled.
+ * Asserts that each header of a call comes from its own server and its own request, and that calls end with OK, by
+ * their deadline or cancelled. Runs for TORC_SOAK_SECONDS (4 by default), and up to a minute more until it has seen
+ * enough.
+ *
+ * The servers play in processes of their own, where each connection has a struct session and a thread. In the test's
+ * process the loop's thread starts the calls and counts their results, and the test's thread cancels some calls. A
+ * slot's lock keeps its call alive for torc_stream_cancel. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -29,12 +33,13 @@ struct request {
     unsigned long mark;
 };
 
+/* A connection, as its server plays it. */
 struct session {
-    struct hostile_peer *p;
+    struct hostile_peer *p; /* borrowed */
     struct tc_rng rng;
-    bool secure;
-    unsigned settings; /* SETTINGS received; fake_h2_start has acknowledged the first */
-    struct request pending[PENDING];
+    bool secure;                     /* over TLS */
+    unsigned settings;               /* SETTINGS received; fake_h2_start has acknowledged the first */
+    struct request pending[PENDING]; /* requests that are not answered; the first n */
     size_t n;
 };
 
@@ -66,7 +71,7 @@ static void on_frame(struct session *s, const struct fake_h2_frame *f)
 }
 
 /* Adds a block of `fields`, the server's name, two marks and up to 39 fillings, in one to four frames of random size.
- * With `stalls`, half of the frames but the last are sent at once and followed by a pause. */
+ * With `stalls`, half of the frames other than the last are sent at once and followed by a pause of up to 4 ms. */
 static void put_block(struct session *s, const struct request *r, const char *fields, bool end, bool stalls)
 {
     struct tc_buf block = {0}, text = {0};
@@ -94,6 +99,7 @@ static void put_block(struct session *s, const struct request *r, const char *fi
     tc_buf_fini(&text);
 }
 
+/* Adds a response: headers, a message of len bytes (60,000 at most) and trailers. */
 static void answer(struct session *s, const struct request *r, size_t len, bool stalls)
 {
     static const char zeros[60000];
@@ -155,12 +161,13 @@ static void play_secure(struct hostile_peer *p)
 
 /* --- the client --- */
 
+/* One call at a time to a server; when it has ended, the next begins. */
 struct slot {
     struct world *w;
     size_t server;
     pthread_mutex_t lock;
-    torc_stream *call; /* under the lock */
-    char mark[24];
+    torc_stream *call; /* under the lock; NULL: none runs */
+    char mark[24];     /* random, of the present call; used on the loop's thread */
 };
 
 struct world {
@@ -172,10 +179,11 @@ struct world {
     char names[SERVERS][8];
     struct slot slots[SERVERS][SLOTS];
     struct tc_rng rng; /* used on the loop's thread */
-    char *large;
-    atomic_bool over;
+    char *large;       /* LARGE bytes, lent to the calls as their request */
+    atomic_bool over;  /* slots begin no more calls */
+    /* running: slots that may still have a call. The others: calls by their outcome. */
     atomic_uint running, ok, late, cancelled, other;
-    /* Written by the loop's thread. */
+    /* Headers of others: their number, and the first as text. Written by the loop's thread. */
     atomic_uint foreign;
     char what[300];
 };
@@ -187,6 +195,8 @@ static void complain(struct world *w, const struct slot *s, const char *name, co
                  name, value);
 }
 
+/* Returns how many fields are the name of the call's server or the call's mark. Complains about each field that belongs
+ * to another call. m: NULL has no fields. */
 static unsigned count_own(struct slot *s, const torc_metadata *m)
 {
     struct world *w = s->w;
@@ -244,7 +254,7 @@ static int64_t some_timeout(struct tc_rng *rng)
     return which == TC_ARRAY_LEN(most_ms) ? LONG_MS : 1 + (int64_t)tc_rng_below(rng, (uint64_t)most_ms[which]);
 }
 
-/* Starts a call. Called on the loop's thread, which also runs on_result, so that on_result runs later. */
+/* Starts the slot's next call. Called on the loop's thread, which also runs on_result: so on_result finds s->call. */
 static void launch(struct slot *s)
 {
     struct world *w = s->w;
@@ -274,12 +284,14 @@ static void launch_all(void *arg)
             launch(&w->slots[i][k]);
 }
 
+/* Returns true once enough calls have succeeded, and enough have ended early. */
 static bool enough(struct world *w, unsigned seconds)
 {
     return w->ok >= 20 * seconds && w->late + w->cancelled >= 20 * seconds;
 }
 
-/* Cancels some calls at random moments. Called on the test's thread. */
+/* Cancels some calls at random moments, until the test's time is over or a header of others was seen. Called on the
+ * test's thread. */
 static void cancel_some(struct world *w, unsigned seconds)
 {
     struct tc_rng rng;

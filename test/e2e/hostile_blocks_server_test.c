@@ -1,10 +1,13 @@
 /* Clients that leave a header block unfinished while calls of the connection end. They pause before the CONTINUATION of
- * a block, of requests and of trailers, while deadlines of calls pass; or they read no answers, so that the server
- * cannot send the end of a call; or they send so much at once that a turn of the server ends inside a block.
+ * a request's headers or trailers, while deadlines of calls pass; or they read no answers, so that the server cannot
+ * send the end of a call; or they send so much at once that a turn of the server may end inside a block.
  *
- * Six clients make one connection after another, plaintext and TLS. Asserts that each call of the server, and each
- * answer, has the mark of its own request. Runs for TORC_SOAK_SECONDS (3 by default), and up to a minute more until it
- * has seen enough. */
+ * Six clients, each on its own thread, make one connection after another, three of them over TLS. A header block of a
+ * request has the request's mark 1 to 60 times. The server checks that all marks in the metadata of a call are alike,
+ * and answers with the mark; the client checks that an answer has the mark of its own request. Runs for
+ * TORC_SOAK_SECONDS (3 by default), and up to a minute more until it has seen enough.
+ *
+ * The plaintext and the TLS server each have a loop's thread. They share the counters and `what` with the clients. */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -25,21 +28,25 @@ enum { CLIENTS = 6, CALLS = 24, ANSWER = 200000 };
 
 /* --- the server --- */
 
+/* served: calls of the server. answered: header blocks with a mark that clients received. late: calls of the server
+ * that their deadline ended. foreign: complaints. */
 static atomic_uint served, answered, late, foreign;
-static char what[200];
+static char what[200]; /* the first complaint */
 
+/* Called on any thread. Only the first complaint writes `what`. */
 static void complain(const char *text, const char *value, size_t len)
 {
     if (atomic_fetch_add(&foreign, 1) == 0)
         snprintf(what, sizeof(what), "%s: %.*s", text, (int)TC_MIN(len, (size_t)100), value);
 }
 
+/* In the call's arena. */
 struct served_call {
     struct tc_server_call *call;
-    char mark[32];
+    char mark[32]; /* of the request's first field "mark"; "CLIENT.CALL", where CALL is random */
 };
 
-/* Asserts that all metadata of the request has its mark as the value. Marks are "CLIENT.CALL"; CALL is random. */
+/* Complains about each field of the request's metadata whose value is not the call's mark. */
 static void check(const struct served_call *c)
 {
     const struct tc_headers *h = tc_server_call_metadata(c->call);
@@ -106,16 +113,16 @@ static void add_method(struct tc_server *server, void *arg)
 /* --- the clients --- */
 
 struct client {
-    const char *address;
+    const char *address; /* borrowed from the kit */
     bool tls;
     unsigned number;
-    uint64_t end_ns;
+    uint64_t end_ns; /* when TORC_SOAK_SECONDS are over, by the monotonic clock */
     pthread_t thread;
     struct tc_rng rng;
     unsigned long marks[CALLS]; /* CALL of each mark, at the stream's id / 2 */
     bool open[CALLS];           /* requests whose end was not sent */
-    uint32_t begun;
-    unsigned settings; /* SETTINGS received; fake_h2_start has acknowledged the first */
+    uint32_t begun;             /* calls begun on this connection */
+    unsigned settings;          /* SETTINGS received; fake_h2_start has acknowledged the first */
 };
 
 static void stall(struct client *c, unsigned most_ms)
@@ -149,7 +156,7 @@ static void take_answers(struct client *c, struct hostile_peer *p)
 }
 
 /* Adds a block of `fields` and 1 to 60 marks, as HEADERS and CONTINUATION. With `stalls`, half of the blocks have a
- * pause between the two frames, in which calls may end. */
+ * pause of up to 5 ms between the two frames, in which calls may end. */
 static void put_block(struct client *c, struct hostile_peer *p, uint32_t i, const char *fields, bool end, bool stalls)
 {
     struct tc_buf block = {0}, text = {0};
@@ -169,6 +176,7 @@ static void put_block(struct client *c, struct hostile_peer *p, uint32_t i, cons
     tc_buf_fini(&text);
 }
 
+/* Begins the connection's next call. Three of four have a deadline of at most 10 ms, the others of 10 s. */
 static void begin(struct client *c, struct hostile_peer *p)
 {
     char fields[200];
@@ -183,6 +191,7 @@ static void begin(struct client *c, struct hostile_peer *p)
     put_block(c, p, i, fields, false, true);
 }
 
+/* Adds the trailers of two of three open requests. */
 static void end_some(struct client *c, struct hostile_peer *p, bool stalls)
 {
     for (uint32_t i = 0; i < c->begun; i++) {
@@ -245,6 +254,7 @@ static bool visits_go_on(const struct client *c)
     return !atomic_load(&foreign) && (now < c->end_ns || (!seen_enough() && now < c->end_ns + 60 * TC_NS_PER_S));
 }
 
+/* A client's thread. arg: the struct client. */
 static void *visit_again(void *arg)
 {
     struct client *c = arg;
@@ -256,6 +266,8 @@ static void *visit_again(void *arg)
     return NULL;
 }
 
+/* Returns a server's context with a certificate of its own. The caller gives the reference up with
+ * tc_tls_context_unref. */
 static struct tc_tls_context *make_tls(void)
 {
     struct tc_status error;

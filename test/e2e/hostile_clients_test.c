@@ -2,11 +2,12 @@
  * support/hostile, from the client's side), slow and silent clients, TLS that stops half way, garbage, streams that are
  * reset at once, clients that never read.
  *
- * Each test forks a server process, whose CPU time and memory are measured. Meanwhile a good client makes one RPC after
- * the other. Each must succeed. During an attack the server may use at most HELD_MS of CPU time while one of these RPCs
- * waits, and grow by at most GROWN_KB; with sanitizers these two are not asserted. HELD_MS leaves room for a machine
- * whose caches others use: the answers that never_read asks for cost a quiet one 30 to 50 ms. test_unfinished_requests
- * has a larger bound of memory, for a good client. */
+ * Each test forks a server process, whose CPU time and memory are measured. The attacks play on threads of the test's
+ * process. Meanwhile the test's thread makes one RPC of a good client after the other; each must succeed. During an
+ * attack the server grows by at most GROWN_KB. It holds no RPC up for more than HELD_MS: that is the duration of the
+ * RPC or the CPU time of the server meanwhile, whichever is less. With sanitizers these two bounds are not asserted.
+ * HELD_MS leaves room for a machine whose caches other processes use: on a quiet machine the answers that never_read
+ * asks for cost 30 to 50 ms. test_unfinished_requests attacks nothing and has its own bound of memory. */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -32,6 +33,7 @@
 #endif
 
 enum { HELD_MS = 250, GROWN_KB = 96 << 10, UNSENT_BYTES = 16 << 20, HANDSHAKE_MS = 1000 };
+/* MAX_VISITS: entries of attacks.all, each of which is played by one visit or more. */
 enum { THREADS = 6, MAX_VISITS = 200 };
 
 /* --- the server's process --- */
@@ -87,6 +89,7 @@ static void on_large(torc_server_call *call, void *arg)
         on_writable(call, arg);
 }
 
+/* Returns credentials with a certificate of their own. The caller gives the reference up. */
 static torc_credentials *server_credentials(void)
 {
     struct kit_cert cert = kit_cert_make(&(struct kit_cert_opts){.common_name = "a.test", .ca = true});
@@ -97,6 +100,8 @@ static torc_credentials *server_credentials(void)
     return credentials;
 }
 
+/* Returns a started server, and the addresses of its plaintext and its TLS listener; the caller frees the addresses
+ * with torc_free. Exits on failure: called in the child. */
 static torc_server *server_open(char **clear, char **secure)
 {
     const struct torc_server_options o = {TORC_SIZE(torc_server_options), .unsent_bytes = UNSENT_BYTES,
@@ -116,7 +121,7 @@ static torc_server *server_open(char **clear, char **secure)
     return server;
 }
 
-/* The child: serves until the parent closes its end of the pipe. */
+/* The child: writes the addresses to `out`, serves until the parent closes its end of the pipe `until`, and exits. */
 static void serve(int out, int until)
 {
     char *clear = NULL, *secure = NULL, byte;
@@ -138,7 +143,7 @@ static int serving_begin(void **state)
     char line[160] = "";
     assert_int_equal(pipe(out), 0);
     assert_int_equal(pipe(until), 0);
-    serving.pid = fork(); /* before there are threads */
+    serving.pid = fork(); /* the threads of earlier tests have ended */
     assert_true(serving.pid >= 0);
     if (serving.pid == 0) {
         close(until[1]);
@@ -165,6 +170,7 @@ static int serving_end(void **state)
     return 0;
 }
 
+/* Returns the kB in the line of the server's /proc/PID/status that begins with `what` ("VmRSS:"); -1: no such line. */
 static long serving_kb(const char *what)
 {
     char path[64], line[256];
@@ -181,6 +187,7 @@ static long serving_kb(const char *what)
 
 /* --- the good client --- */
 
+/* Returns the clock's time in ms. */
 static double ms_of(clockid_t clock)
 {
     struct timespec t;
@@ -245,6 +252,7 @@ static void attack_add(struct attack a)
     attacks.all[attacks.n++] = a;
 }
 
+/* An attacker's thread: plays visits until none is left. */
 static void *visit_next(void *arg)
 {
     (void)arg;

@@ -1,6 +1,11 @@
 /* Control planes that send arbitrary bytes, over plaintext and TLS. RPCs of channels that depend on them fail with
- * UNAVAILABLE or DEADLINE_EXCEEDED and a text; memory and CPU time stay bounded; calls over the same loop to a backend
- * outside the mesh are not affected. */
+ * UNAVAILABLE or DEADLINE_EXCEEDED and a text; connections end, CONNECTIONS_MAX at most for each play; memory and CPU
+ * time stay bounded; calls over the same loop to a backend outside the mesh are not affected.
+ *
+ * The plays are the rows of support/hostile and the responses below. open_world forks a process whose servers play
+ * over plaintext, without the rows for TLS, and another whose servers play all rows over TLS. Plays run in batches:
+ * BATCH channels at a time, each with a play as its control plane, make one RPC each. The runtime `rt` has a thread of
+ * its own, on which on_result runs; the test's thread waits and measures. `load` calls the good backend meanwhile. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +32,7 @@
 #define HELD_MS_MAX 1000
 #define CONNECTIONS_MAX 100
 
-static const char *names[HOSTILE_MAX];
+static const char *names[HOSTILE_MAX]; /* of the plays */
 static hostile_play_fn *plays[HOSTILE_MAX];
 static size_t n_plays, n_clear; /* the first n_clear plays need no TLS */
 static struct hostile *over_plaintext, *over_tls;
@@ -39,7 +44,8 @@ static struct kit_load *load;
 
 /* --- responses that only a control plane can send --- */
 
-/* Sends `times` DiscoveryResponses with these fields on the first stream, then waits until the client closes. */
+/* Sends `times` DiscoveryResponses of these bytes to the first request, fewer if the client closes earlier. Then waits
+ * until the client closes. */
 static void respond(struct hostile_peer *p, const struct tc_buf *fields, unsigned times)
 {
     uint32_t id = hostile_begin(p);
@@ -109,7 +115,7 @@ static void response_that_does_not_end(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
-/* Announces 65 MiB and sends nothing. */
+/* Announces 65 MiB, 1 MiB beyond the limit, and sends nothing of it. */
 static void response_beyond_the_limit(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);
@@ -181,11 +187,12 @@ static int close_world(void **state)
 
 /* --- calls --- */
 
+/* The outcome of a batch. */
 struct outcome {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    unsigned done;
-    struct tc_buf wrong;
+    unsigned done;       /* RPCs that have ended; under the lock, as is `wrong` until all have ended */
+    struct tc_buf wrong; /* failures, one line each */
 };
 
 struct ask {
@@ -193,7 +200,7 @@ struct ask {
     size_t play;
 };
 
-/* Notes each RPC that does not fail as the head says. */
+/* Counts the RPC. Appends a line to `wrong` unless the RPC failed with UNAVAILABLE or DEADLINE_EXCEEDED and a text. */
 static void on_result(const torc_result *r, void *arg)
 {
     struct ask *ask = arg;
@@ -209,6 +216,7 @@ static void on_result(const torc_result *r, void *arg)
     pthread_mutex_unlock(&o->lock);
 }
 
+/* Returns a channel whose control plane is this play of `servers`. The caller frees the channel. */
 static torc_channel *ask_by(size_t play)
 {
     char *creds = servers == over_plaintext
@@ -226,6 +234,7 @@ static torc_channel *ask_by(size_t play)
     return ch;
 }
 
+/* Plays n plays (BATCH at most) from `first` on, at the same time. Fails the test with a list of what went wrong. */
 static void play_batch(size_t first, size_t n)
 {
     struct outcome out = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -265,6 +274,7 @@ static void play_batch(size_t first, size_t n)
         fail_msg("%s", tc_buf_cstr(&out.wrong));
 }
 
+/* Plays the first n plays of `of`, while 100 calls a second go to its good backend. */
 static void play_all(struct hostile *of, size_t n)
 {
     struct kit_load_report report;

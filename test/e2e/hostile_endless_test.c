@@ -1,6 +1,10 @@
-/* Backends that send endlessly, as fast as they can. Each RPC ends with a text that names the cause, and the next one
- * begins; in the rows that send messages one RPC reads on. Meanwhile calls to another backend over the same loop go
- * on. */
+/* Backends that send endlessly, as fast as they can. Each RPC ends with a text that names the cause, and the next RPC
+ * begins; in the rows that send messages one RPC reads on. Meanwhile calls to another backend over the same loop go on.
+ *
+ * The servers play in processes of their own, one for plaintext and one for TLS. Each row gets a channel and a struct
+ * endless_run, and plays for FOR_MS, then for up to PATIENCE_MS more until it has shown its outcome. Callbacks run on
+ * the thread of the runtime `rt`, which starts the next RPC; the test's thread starts the first RPC, waits, and cancels
+ * the last. If $HOSTILE_ONLY is set, only rows whose name contains it are played. */
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -25,6 +29,8 @@
 
 /* --- the servers --- */
 
+/* Sends frames with this payload until the client closes, on the stream of the first request (of_stream) or on
+ * stream 0. */
 static void send_on(struct hostile_peer *p, uint8_t type, bool of_stream, const void *payload, size_t len)
 {
     uint32_t id = hostile_begin(p);
@@ -53,11 +59,12 @@ static void large_unknown_frames(struct hostile_peer *p)
     send_on(p, 0xfa, false, payload, sizeof(payload));
 }
 
-/* The windows that the client gives a server. */
+/* The windows that the client gives a server, in bytes. */
 struct windows {
-    uint32_t stream;
+    uint32_t stream; /* of the request; 0: none has come */
+    /* The bytes that are left of the two windows; the value of SETTINGS_INITIAL_WINDOW_SIZE. */
     int64_t of_connection, of_stream, initial;
-    bool settings_seen; /* the first SETTINGS, which fake_h2_start has acknowledged */
+    bool settings_seen; /* the first SETTINGS has come; fake_h2_start has acknowledged it */
 };
 
 static uint32_t be32(const char *at)
@@ -87,7 +94,7 @@ static void on_frame(struct hostile_peer *p, struct windows *w, const struct fak
     w->settings_seen = true;
 }
 
-/* Sends messages as the windows allow, until the client closes. */
+/* Sends messages of len bytes to the first request as the windows allow, until the client closes. */
 static void messages(struct hostile_peer *p, const void *data, size_t len)
 {
     const struct fake_h2_frame *f;
@@ -139,6 +146,7 @@ static void header_bombs(struct hostile_peer *p)
     tc_buf_fini(&block);
 }
 
+/* Sends key updates with nothing between them, until the client closes. */
 static void key_updates(struct hostile_peer *p)
 {
     if (!hostile_begin(p))
@@ -197,11 +205,13 @@ struct endless_run {
     torc_channel *ch;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    torc_stream *call; /* under the lock, as are the next three members; NULL: no call runs */
-    bool stop;
-    uint64_t ended;
-    char wrong[512];
-    atomic_ullong messages, bytes; /* bytes of DATA, with the prefixes of the messages */
+    /* Under the lock: */
+    torc_stream *call; /* NULL: no call runs */
+    bool stop;         /* no further RPC begins */
+    uint64_t ended;    /* RPCs that ended with the row's text */
+    char wrong[512];   /* the outcome of an RPC that ended otherwise; "": none */
+
+    atomic_ullong messages, bytes; /* received; the bytes with the messages' prefixes */
 };
 
 static void start(struct endless_run *run);
@@ -239,6 +249,7 @@ static void on_done(torc_stream *call, const torc_result *r, void *arg)
 static const struct torc_stream_events events = {TORC_SIZE(torc_stream_events), .on_message = on_message,
                                                  .on_done = on_done};
 
+/* Starts the next RPC. With the lock held. */
 static void start(struct endless_run *run)
 {
     torc_error *error = NULL;
@@ -248,7 +259,8 @@ static void start(struct endless_run *run)
     torc_stream_want(run->call, 1);
 }
 
-/* Returns true once an RPC has ended with the row's text or, if the row has none, has read more than a window. */
+/* Returns true once an RPC has ended with the row's text. If the row has no text: once an RPC has read more than the
+ * first window. */
 static bool went_on(struct endless_run *run)
 {
     pthread_mutex_lock(&run->lock);
@@ -257,6 +269,8 @@ static bool went_on(struct endless_run *run)
     return run->row->text ? ended : atomic_load(&run->bytes) > 70000;
 }
 
+/* Makes RPCs for FOR_MS, and for up to PATIENCE_MS more until the row has shown its outcome. Returns when the last RPC
+ * has ended. */
 static void run_for_a_while(struct endless_run *run)
 {
     pthread_mutex_lock(&run->lock);

@@ -1,6 +1,10 @@
 /* Interceptors that delay an RPC, or its hedged attempts side by side, and resume it in time or too late. Whatever ends
- * the RPC, on_end comes once. Also hooks that free the stream or the channel of their RPC, and
- * hooks that fork. */
+ * the RPC, on_end comes once. Also hooks that free the stream or the channel of their RPC, and hooks that fork.
+ *
+ * kits/watch.h has the channel with the interceptors "outer" and "inner", their events, and the fixtures that each test
+ * gets. Many tests go through all hooks that can delay (KIT_WATCH_START to KIT_WATCH_STATUS). The test's thread
+ * drives the client's runtime, so hooks and callbacks run inside torc_runtime_poll and the functions that wait; the
+ * backend has a thread of its own. The teardown resumes what a test has left. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -241,7 +245,7 @@ static void test_sender_waits(void **state)
     torc_result_free(r);
 }
 
-/* While a received message is delayed, no other is received. The status comes after the last message. */
+/* While a received message is delayed, no other message is received. The status comes after the last message. */
 static void test_receiver_waits(void **state)
 {
     (void)state;
@@ -296,7 +300,7 @@ static void test_outcome_behind_a_message(void **state)
 
 /* --- hooks that free the stream or the channel of their RPC --- */
 
-static torc_stream *doomed;
+static torc_stream *doomed; /* the RPC's stream; NULL: freed */
 
 static void free_stream(torc_rpc *rpc)
 {
@@ -312,6 +316,8 @@ static void free_channel(torc_rpc *rpc)
     kit_watch.ch = NULL;
 }
 
+/* A hook frees the stream or the channel: the RPC ends, on_end comes once, and up to the sent message the status is
+ * CANCELLED. */
 static void test_freed_in_hooks(void **state)
 {
     (void)state;
@@ -336,6 +342,7 @@ static void test_freed_in_hooks(void **state)
         }
 }
 
+/* The channel is freed right after torc_unary_async has returned: the hooks see CANCELLED. */
 static void test_channel_freed_behind_it(void **state)
 {
     (void)state;
@@ -365,6 +372,8 @@ static int keep_attempt(torc_rpc *rpc, uint32_t number, void *state, void *arg)
     return TORC_PENDING;
 }
 
+/* Three hedged attempts wait side by side. The attempt that is resumed wins, and is the only one that a connection
+ * gets; the others are resumed too late. */
 static void test_hedges_side_by_side(void **state)
 {
     (void)state;
@@ -404,9 +413,7 @@ static void fork_here(torc_rpc *rpc)
 }
 
 /* The RPC stays the parent's, where it succeeds. In the child on_end is not called, and torc_unary fails with
- * TORC_EFORK.
- *
- *  */
+ * TORC_EFORK. */
 static void test_fork_in_hooks(void **state)
 {
     (void)state;

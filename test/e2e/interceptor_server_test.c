@@ -1,5 +1,10 @@
-/* Interceptors of servers: what they see and in which order, refusals, delays, and what they add. One thread drives
- * the server and its client. */
+/* Interceptors of servers: what they see and in which order, refusals, delays, and what they add.
+ *
+ * setup makes a server with the interceptors "outer" and "inner" of kits/watch.h, and a channel to the server, for each
+ * test; teardown frees both and asserts that the interceptors were released once. Some tests call setup and teardown
+ * between their scenes. Server and channel share one runtime, which the test's thread drives: hooks, handlers and
+ * callbacks run inside torc_runtime_poll and the functions that wait. `refusals` lists the hooks with a verdict. The
+ * words of kit_watch.events are in kits/watch.h ("i.7": on_end of "inner" with status 7). */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +19,7 @@ enum { MESSAGE_MAX = 16 };
 
 static torc_server *server;
 static torc_server_call *streamed; /* the call of STREAM, for the test to answer; NULL: none, or finished */
-static int handled, cancelled;
+static int handled, cancelled;     /* calls of on_echo and on_stream; calls of on_cancel */
 
 static void on_echo(torc_server_call *call, const torc_message *request, void *arg)
 {
@@ -68,6 +73,7 @@ static void on_stream(torc_server_call *call, void *arg)
     assert_int_equal(torc_server_call_set_events(call, &events, arg), 0);
 }
 
+/* Adds a method. Sets the handler's size. */
 static void add(const char *method, struct torc_handler handler)
 {
     handler.size = sizeof(handler);
@@ -121,6 +127,7 @@ static int teardown(void **state)
     return 0;
 }
 
+/* Drives the runtime until n RPCs have ended on the server; asserts that both interceptors saw n ends. */
 static void turn_until_ends(int n)
 {
     while (kit_watch.outer.ends < n)
@@ -141,10 +148,11 @@ static void test_order(void **state)
     kit_watch_expect_events(""); /* Torc answers by itself */
 }
 
+/* The hooks at which "inner" refuses the RPC, or delays it. */
 static const struct {
     enum kit_watch_hook at;
-    int handled;
-    const char *events;
+    int handled;        /* calls of the handler */
+    const char *events; /* of the refusal with PERMISSION_DENIED */
 } refusals[] = {
     {KIT_WATCH_START, 0, "os is o=7 i.7 o.7"},
     {KIT_WATCH_RECEIVED, 0, "os is o<(m) i<(m) i=7 o=7 i.7 o.7"},
@@ -278,6 +286,7 @@ static void test_pending_and_runtime_free(void **state)
 
 /* --- metadata and messages of interceptors --- */
 
+/* In on_start of "outer". */
 static void add_all(torc_rpc *rpc)
 {
     assert_int_equal(torc_rpc_add_metadata(rpc, "x-added", "early", 5), 0);
@@ -298,6 +307,7 @@ static void add_all(torc_rpc *rpc)
     assert_int_equal(torc_server_call_peer_name(call, 0, NULL, NULL), TORC_ENOTFOUND);
 }
 
+/* In on_status of "inner". */
 static void add_late(torc_rpc *rpc)
 {
     assert_int_equal(torc_rpc_add_metadata(rpc, "x-added", "late", 4), TORC_ESTATE);
@@ -394,6 +404,8 @@ static void test_set_while_pending(void **state)
 
 /* --- streams --- */
 
+/* Opens a stream of STREAM, and drives the runtime until the handler has the call in `streamed`. stream_end frees the
+ * stream. */
 static torc_stream *stream_begin(void)
 {
     torc_stream *s = torc_stream_open(kit_watch.ch, STREAM, NULL, NULL);
@@ -402,6 +414,7 @@ static torc_stream *stream_begin(void)
     return s;
 }
 
+/* Finishes and frees the stream. Asserts its status code. */
 static void stream_end(torc_stream *s, int code)
 {
     torc_result *r = kit_watch_finish(s);

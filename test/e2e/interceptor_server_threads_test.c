@@ -1,6 +1,11 @@
-/* Interceptors of servers and threads: delays that other threads end, in any order, while RPCs run, are cancelled, or
- * end with their server. Whatever happens, on_end comes once for each on_start. For the thread sanitizer.
- * TORC_THREAD_ROUNDS: how many servers (30 by default). */
+/* Delays by a server's interceptor that other threads end, in changing order, while RPCs run, are cancelled, or end
+ * with their server. Whatever happens, on_end comes once for each on_start. For the thread sanitizer.
+ * TORC_THREAD_ROUNDS: how many servers, one after another (30 by default).
+ *
+ * In a round, hooks run on the loop's thread of the server and put their delays into `crowd`; RESUMERS threads take
+ * them out and resume them. Handlers run on the loop's thread or on a pool. The test's thread starts and cancels unary
+ * RPCs, another thread runs one stream. The results of the unary RPCs come on the loop's thread of the client. The
+ * test's thread frees the server at a random moment, then the rest. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -16,14 +21,16 @@
 
 enum { RPCS = 60, RESUMERS = 2, MESSAGES = 4, MAX_PENDING = RPCS * 16 };
 
+/* The delays that no thread has taken; under the mutex. */
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     torc_pending *pending[MAX_PENDING];
     size_t n;
-    bool over;
+    bool over; /* no more delays come */
 } crowd = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
+/* Of this round: calls of on_start, on_end and release; unary RPCs that have ended at the client. */
 static atomic_int starts, ends, releases, results;
 static unsigned turn; /* calls of crowd_hook so far; used on the server's loop thread only */
 
@@ -41,6 +48,7 @@ static int crowd_hook(torc_rpc *rpc)
     return TORC_PENDING;
 }
 
+/* The state is 0 at first, 1 after on_start, and 2 after on_end. */
 static int on_start(torc_rpc *rpc, void *state, void *arg)
 {
     (void)arg;
@@ -76,6 +84,7 @@ static void on_release(void *arg)
     atomic_fetch_add(&releases, 1);
 }
 
+/* A resumer's thread: resumes delays until none is left and no more come. */
 static void *crowd_resume(void *arg)
 {
     unsigned i = 0;
@@ -119,6 +128,8 @@ static void on_stream(torc_server_call *call, void *arg)
     torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
 }
 
+/* Returns a started server, and its address in *bound, which the caller frees with torc_free. Does not take the pool or
+ * the runtime over. */
 static torc_server *server_new(torc_runtime *rt, torc_pool *pool, char **bound)
 {
     static const struct torc_interceptor crowded = {
@@ -148,6 +159,7 @@ static void on_result(const torc_result *result, void *arg)
     atomic_fetch_add(&results, 1);
 }
 
+/* A client's thread: one stream of MESSAGES messages, to its end. arg: the channel. */
 static void *stream_through(void *arg)
 {
     const torc_message *m;
@@ -161,6 +173,7 @@ static void *stream_through(void *arg)
     return NULL;
 }
 
+/* Starts RPCS unary RPCs and cancels some. Stores their handles in `streams`, which the caller frees. */
 static void run_clients(torc_channel *ch, torc_stream **streams, unsigned *seed)
 {
     for (int i = 0; i < RPCS; i++) {
