@@ -1,5 +1,11 @@
-/* Interceptors: the order of their hooks, what each verdict does at each hook, what they add and replace, and what is
- * refused. On real sockets, in a runtime that the test drives. Delays: interceptor_delay_test.c. */
+/* Interceptors of a channel: the order of their hooks, what each verdict does at each hook, which metadata they add,
+ * which messages they replace, and which lists of interceptors a channel rejects.
+ *
+ * The channel, its two interceptors ("outer" and "inner") and the backend come from support/kits/watch.h: each test has
+ * a new runtime and channel, and all share the backend. Some tests free this channel and make another one, with
+ * interceptors of their own; the teardown frees it. The test's thread drives the runtime over real sockets, so hooks
+ * run on this thread. Delays: interceptor_delay_test.c; threads: interceptor_threads_test.c; servers:
+ * interceptor_server_test.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +40,7 @@ static void test_not_for_explain(void **state)
     kit_watch_expect_events("");
 }
 
-/* --- verdicts that refuse --- */
+/* --- verdicts --- */
 
 static void test_refused(void **state)
 {
@@ -131,7 +137,7 @@ static void test_status_replaced(void **state)
     assert_non_null(strstr(kit_watch.events, "i=3 o=3 i.3 o.3"));
 }
 
-/* --- metadata --- */
+/* --- metadata, the peer, an RPC without a response --- */
 
 static void add_one(torc_rpc *rpc)
 {
@@ -155,7 +161,7 @@ static void read_all(torc_rpc *rpc)
     assert_int_equal(torc_rpc_layer(rpc), TORC_LAYER_NONE);
 }
 
-static char peer_seen[64];
+static char peer_seen[64]; /* what the last see_peer saw */
 
 static void see_peer(torc_rpc *rpc)
 {
@@ -263,7 +269,7 @@ static void test_hedges(void **state)
 
 /* --- messages --- */
 
-/* Appends the letter at `arg` to each message. */
+/* An on_message: replaces the message by one with the letter at `arg` behind it. A message has 62 bytes at most. */
 static int append_letter(torc_rpc *rpc, int sent, torc_message **message, void *state, void *arg)
 {
     (void)rpc, (void)state, (void)sent;
@@ -274,6 +280,7 @@ static int append_letter(torc_rpc *rpc, int sent, torc_message **message, void *
     return 0;
 }
 
+/* Makes another channel for the kit, with two interceptors: the outer one appends "a", the inner one "b". */
 static void use_letters(void)
 {
     static char letters[] = "ab";
@@ -306,7 +313,7 @@ static void test_replaced_messages(void **state)
     r = kit_watch_finish(s);
     assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
     torc_result_free(r);
-    /* The limit applies to the message as the interceptors leave it. */
+    /* The limit of 40 bytes applies to the message as the interceptors leave it, here with 41 bytes. */
     r = torc_unary(kit_watch.ch, KIT_WATCH_ECHO, "123456789012345678901234567890123456789", 39, NULL);
     assert_int_equal(torc_result_code(r), TORC_STATUS_RESOURCE_EXHAUSTED);
     torc_result_free(r);
@@ -335,8 +342,9 @@ static void test_message_of_nothing(void **state)
     torc_message_unref(empty);
 }
 
-/* --- lists that are refused, arguments that are NULL --- */
+/* --- lists that are rejected, arguments that are NULL, interceptors made by names --- */
 
+/* Asserts that no channel is made with this list, and that the error's text contains `text`. */
 static void expect_list_refused(const struct torc_interceptor *const *list, const char *text)
 {
     torc_error *error = NULL;
@@ -414,7 +422,7 @@ static void test_null(void **state)
     assert_int_equal(torc_wire_code(NULL), TORC_STATUS_OK);
 }
 
-/* As a binding does it: interceptors are made by the names of their fields, without a struct. */
+/* A binding makes interceptors by the names of their fields, without a struct. */
 static void test_by_names(void **state)
 {
     (void)state;

@@ -1,5 +1,10 @@
-/* Interceptors and threads: delays that another thread ends, perhaps before the hook has returned, or while a deadline
- * or a cancellation ends the RPC. For the thread sanitizer. */
+/* Interceptors of a channel and threads: delays that another thread ends, perhaps before the hook has returned, or
+ * while a deadline or a cancellation ends the RPC. For the thread sanitizer.
+ *
+ * The runtime and the backend come from support/kits/watch.h. Each test frees the kit's channel and makes one with an
+ * interceptor of its own; the teardown frees it. Hooks run on the thread that drives the runtime: the runtime's own
+ * thread, or the test's in the first run of test_resumed_by_a_thread. Resumers are threads of the tests. A torc_pending
+ * passes from the hook to one resumer, whose torc_rpc_resume takes it over. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,15 +24,16 @@ static void *resume_soon(void *arg)
     return NULL;
 }
 
-static pthread_t resumer;
+static pthread_t resumer; /* of the last delay; joined after each RPC, which has one delay */
 
-/* Suspends, and has another thread resume, perhaps before the hook has returned. */
+/* Suspends the RPC, and has another thread resume it, perhaps before the hook has returned. */
 static void suspend_for_thread(torc_rpc *rpc)
 {
     torc_pending *p = torc_rpc_suspend(rpc);
     assert_int_equal(pthread_create(&resumer, NULL, resume_soon, p), 0);
 }
 
+/* Delays the RPC if this is the hook that the test chose. Returns the verdict. */
 static int on_any(torc_rpc *rpc, enum kit_watch_hook at)
 {
     if (kit_watch.inner.at != at)
@@ -83,16 +89,16 @@ static void test_resumed_by_a_thread(void **state)
 enum { RPCS = 600, RESUMERS = 2 };
 
 static struct {
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    torc_pending *pending[RPCS * 8];
+    pthread_mutex_t mutex;           /* guards the fields below, except `turn` */
+    pthread_cond_t changed;          /* `pending`, `over` or a count has changed */
+    torc_pending *pending[RPCS * 8]; /* n delays that no resumer has taken yet */
     size_t n;
-    bool over;
-    unsigned turn; /* calls of crowd_hook so far; used on the loop's thread only */
-    int starts, ends, results;
+    bool over;                 /* no further delay comes: resumers end when n is 0 */
+    unsigned turn;             /* calls of crowd_hook so far; used on the loop's thread only */
+    int starts, ends, results; /* calls of on_start, of on_end and of crowd_result */
 } crowd = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-/* Delays two hooks of three. */
+/* Delays two hooks of three: leaves the torc_pending for a resumer. Returns the verdict. */
 static int crowd_hook(torc_rpc *rpc)
 {
     if (crowd.turn++ % 3 == 0)
@@ -148,6 +154,7 @@ static void crowd_end(torc_rpc *rpc, int code, void *state, void *arg)
     crowd_count(&crowd.ends);
 }
 
+/* A resumer: ends delays, in another order than they began, until the crowd is over; one in seven with ABORTED. */
 static void *crowd_resume(void *arg)
 {
     unsigned i = 0;

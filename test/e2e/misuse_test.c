@@ -1,7 +1,11 @@
 /* Handles that are misused: NULL arguments, calls in the wrong state, streams that are freed inside each callback or
  * closed while callbacks run on another thread, channels and servers that are freed twice. Each RPC that was accepted
- * has exactly one last callback. The tests free a stream's argument in that callback, so that a sanitizer sees a
- * callback that comes later. */
+ * has exactly one last callback. Streams with callbacks free their argument in the last one, so that a sanitizer sees a
+ * callback that comes later.
+ *
+ * All tests share an echo server (kits/backends.h), a channel, and a runtime whose thread runs the callbacks. Tests of
+ * the end of a runtime, and of handles that are freed twice, make a runtime of their own; with TORC_RUNTIME_CALLER its
+ * callbacks run on the test's thread. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -16,7 +20,7 @@
 static struct kit_backends *kit;
 static torc_runtime *rt;
 static torc_channel *ch;
-static atomic_int ended; /* last callbacks of streams so far */
+static atomic_int ended; /* calls of on_done and on_end so far */
 
 static int setup(void **state)
 {
@@ -31,6 +35,7 @@ static int teardown(void **state)
     return kit_backends_close(kit, rt, ch);
 }
 
+/* Waits until `ended` is n at least. Asserts that `ended` is n. */
 static void wait_ended(int n)
 {
     while (atomic_load(&ended) < n)
@@ -38,8 +43,9 @@ static void wait_ended(int n)
     assert_int_equal(atomic_load(&ended), n);
 }
 
-/* --- NULL --- */
+/* --- arguments that are NULL or wrong --- */
 
+/* Asserts that the function that returned the result was refused with this enum torc_code. Frees the result. */
 static void expect_refused(torc_result *r, int code)
 {
     assert_int_equal(torc_error_code(torc_result_error(r)), code);
@@ -111,7 +117,7 @@ static void test_starts_that_are_refused(void **state)
     (void)state;
     torc_error *error = NULL;
     struct torc_stream_events events = {.size = sizeof(events), .on_done = never};
-    struct {
+    struct { /* events of a newer version: a function behind those that the library knows */
         struct torc_stream_events known;
         void *later;
     } later = {.known = {.size = sizeof(later), .on_done = never}, .later = &later};
@@ -167,11 +173,12 @@ static void test_arguments_of_a_stream(void **state)
 
 enum where { ON_HEADERS, ON_MESSAGE, ON_WRITABLE, ON_DONE, NOWHERE };
 
+/* The argument of a stream's callbacks, which use it one at a time. on_done frees it. */
 struct subject {
-    enum where freed_in;
-    bool freed;
-    int messages;
-    char *block; /* freed with the subject; every callback of an RPC in progress writes to it */
+    enum where freed_in; /* the callback that frees the stream */
+    bool freed;          /* the stream was freed */
+    int messages;        /* received so far */
+    char *block;         /* freed with the subject; each callback that gets the stream writes to it */
 };
 
 static struct subject *subject_new(enum where freed_in)
@@ -182,7 +189,7 @@ static struct subject *subject_new(enum where freed_in)
     return x;
 }
 
-/* Asserts that functions that wait are refused inside a callback. */
+/* Called inside a callback. Asserts that functions that wait are refused there. */
 static void expect_deadlock(torc_stream *s)
 {
     const torc_message *m;
@@ -196,6 +203,7 @@ static void expect_deadlock(torc_stream *s)
     expect_refused(torc_explain(ch, "a/b", NULL), TORC_EDEADLK);
 }
 
+/* The common part of the callbacks. Frees the stream if `where` is freed_in: the caller then no longer uses `s`. */
 static void visit(struct subject *x, torc_stream *s, enum where where)
 {
     x->block[0]++;
@@ -226,6 +234,7 @@ static void on_message(torc_stream *s, const torc_message *message, void *arg)
     visit(x, s, ON_MESSAGE);
 }
 
+/* Sends until there is no room, so that on_writable comes, or until the RPC is over. */
 static void fill(torc_stream *s)
 {
     while (torc_stream_send(s, "message", 7, 0, 0) == 0) {
@@ -268,7 +277,8 @@ static const struct torc_stream_events events = {.size = sizeof(events),
                                                  .on_writable = on_writable,
                                                  .on_done = on_done};
 
-/* Runs on the loop's thread: on another thread, a callback could free the stream before the last use here. */
+/* Starts a stream whose subject is `arg`. Runs on the loop's thread: on another thread, a callback could free the
+ * stream before the last use here. */
 static void chat(void *arg)
 {
     torc_stream *s = torc_stream_start(ch, "a.B/Chat", NULL, &events, arg, NULL);
@@ -287,7 +297,7 @@ static void test_free_in_each_callback(void **state)
     }
 }
 
-/* torc_stream_start copies the table of events, which the caller may overwrite at once. */
+/* torc_stream_start copies the table of events: the caller may overwrite the table at once. */
 static void test_events_are_copied(void **state)
 {
     (void)state;
@@ -421,6 +431,8 @@ static void test_last_callbacks_come_before_the_runtime_is_gone(void **state)
     }
 }
 
+/* --- handles that are freed twice --- */
+
 static int told; /* how often on_release was called */
 
 static void on_release(void *arg)
@@ -429,7 +441,7 @@ static void on_release(void *arg)
     told++;
 }
 
-/* A second torc_channel_free does nothing, as long as a stream still holds the channel. */
+/* A second and a third torc_channel_free do nothing, as long as a stream still holds the channel. */
 static void test_freed_twice(void **state)
 {
     (void)state;
@@ -448,7 +460,7 @@ static void test_freed_twice(void **state)
     }
 }
 
-/* Keeps the call, which then still holds the server when it is freed twice. */
+/* Stores the call at `arg` and does not finish it: the call holds the server while the test frees the server twice. */
 static void on_kept(torc_server_call *call, const torc_message *request, void *arg)
 {
     (void)request;
@@ -482,6 +494,9 @@ static void test_server_freed_twice(void **state)
     assert_int_equal(torc_runtime_free(own), 0);
 }
 
+/* --- a thread that waits --- */
+
+/* Receives from the stream `arg`. Returns, as a pointer, the first result of torc_stream_receive that is not 1. */
 static void *receive_until_the_end(void *arg)
 {
     const torc_message *m;
@@ -491,7 +506,7 @@ static void *receive_until_the_end(void *arg)
     return (void *)(intptr_t)rc;
 }
 
-/* A thread that waits for a stream is released when another thread ends the stream. */
+/* A thread that waits for a message gets the end of the stream when another thread cancels the stream. */
 static void test_cancel_releases_a_receiver(void **state)
 {
     (void)state;

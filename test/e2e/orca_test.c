@@ -1,5 +1,9 @@
 /* ORCA of a server (torc/orca.h): load reports at the end of RPCs, and out of band by OpenRcaService. A channel gets
- * them over a real socket, and generated code unpacks them. */
+ * them over a real socket, and generated code unpacks them.
+ *
+ * Each test has a channel, and a server with a torc_orca whose shortest interval is LEAST_MS; one test has a torc_orca
+ * without the service. Server and channel have a runtime each, with a thread: handlers run on the server's thread, and
+ * the test's thread waits for results. Unpacked reports are in `arena`, which teardown frees. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +30,8 @@ static torc_orca *orca;
 static torc_channel *ch;
 static torc_arena *arena;
 
-/* Records what the request says: "": nothing; "c": a cost; "u": also a utilization and the CPU. */
+/* Records what the request says: "": nothing; "c": a cost, which replaces an earlier one; "u": also a utilization and
+ * the CPU. */
 static void on_work(torc_server_call *call, const torc_message *request, void *arg)
 {
     const char *text = torc_message_data(request);
@@ -42,7 +47,7 @@ static void on_work(torc_server_call *call, const torc_message *request, void *a
     torc_server_call_reply(call, NULL, 0);
 }
 
-/* Fails with a report that the handler itself put into the trailers. */
+/* Records a value, and fails with a report that the handler itself put into the trailers. */
 static void on_own(torc_server_call *call, const torc_message *request, void *arg)
 {
     (void)request, (void)arg;
@@ -53,6 +58,7 @@ static void on_own(torc_server_call *call, const torc_message *request, void *ar
     torc_metadata_free(trailers);
 }
 
+/* Records nothing: each torc_orca_record is refused. */
 static void on_bad(torc_server_call *call, const torc_message *request, void *arg)
 {
     static char long_name[300];
@@ -75,6 +81,7 @@ static void on_bad(torc_server_call *call, const torc_message *request, void *ar
     torc_server_call_reply(call, NULL, 0);
 }
 
+/* Records 256 values, as many as a report may have. */
 static void on_many(torc_server_call *call, const torc_message *request, void *arg)
 {
     (void)request, (void)arg;
@@ -85,6 +92,7 @@ static void on_many(torc_server_call *call, const torc_message *request, void *a
     torc_server_call_reply(call, NULL, 0);
 }
 
+/* Makes what a test has. min_interval_ms: as torc_orca_new takes it. */
 static void server_make(int64_t min_interval_ms)
 {
     static const struct {
@@ -135,6 +143,7 @@ static int teardown(void **state)
     return torc_runtime_free(rt);
 }
 
+/* Returns the report in these bytes, in the arena; never NULL. */
 static const report_t *unpack(const void *bytes, size_t n)
 {
     const report_t *r = (const report_t *)torc_protobuf_c_unpack(&xds__data__orca__v3__orca_load_report__descriptor,
@@ -143,7 +152,7 @@ static const report_t *unpack(const void *bytes, size_t n)
     return r;
 }
 
-/* Makes an RPC and returns the report at its end, in the arena; NULL: none. */
+/* Makes an RPC, which must succeed. Returns the report at its end, in the arena; NULL: none. */
 static const report_t *work(const char *method, const char *request)
 {
     size_t n;
@@ -155,6 +164,7 @@ static const report_t *work(const char *method, const char *request)
     return report;
 }
 
+/* Opens a stream of reports with this OrcaLoadReportRequest of n bytes. The caller frees it. */
 static torc_stream *watch(const void *request, size_t n)
 {
     torc_stream *s = torc_stream_open(ch, SERVICE, NULL, NULL);
@@ -162,6 +172,7 @@ static torc_stream *watch(const void *request, size_t n)
     return s;
 }
 
+/* Waits for the next report of the stream. Returns it, in the arena. */
 static const report_t *next(torc_stream *s)
 {
     const torc_message *m = NULL;
@@ -169,6 +180,7 @@ static const report_t *next(torc_stream *s)
     return unpack(torc_message_data(m), torc_message_size(m));
 }
 
+/* Asserts the status of the stream and its text. Frees the stream. */
 static void finish(torc_stream *s, int code, const char *text)
 {
     torc_result *r = torc_stream_finish(s);
@@ -187,7 +199,7 @@ static void test_interval(void **state)
     static const struct {
         const char *request;
         size_t n;
-        uint64_t ms;
+        uint64_t ms; /* the interval; 0: the request is malformed */
     } rows[] = {
         {"", 0, LEAST_MS},
         {"\x0a\x00", 2, LEAST_MS},

@@ -1,5 +1,8 @@
-/* examples/otlp as a program against a server of this test, which unpacks the span and the metric with generated code.
- * If the receiver rejects spans, or nobody listens, the program fails and prints the reason. */
+/* Runs examples/otlp (the program interop_otlp) against a server of this test, which unpacks the span and the metric
+ * with generated code. If the receiver rejects spans, or nobody listens, the program fails and prints the reason.
+ *
+ * Each test has a server (kits/backends.h), whose thread calls on_trace and on_metrics. They store the unpacked
+ * requests in `received`, in an arena that teardown frees. */
 #include <pthread.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -17,13 +20,13 @@
 
 extern char **environ;
 
-/* The requests. The server's thread stores them; the tests read them when the program has ended. */
+/* The server's thread and the test share this. The test reads the requests when the program has ended. */
 static struct {
-    pthread_mutex_t mutex;
-    torc_arena *arena;
-    const Otlp__ExportTraceServiceRequest *trace;
+    pthread_mutex_t mutex;                        /* guards the fields below */
+    torc_arena *arena;                            /* has the requests */
+    const Otlp__ExportTraceServiceRequest *trace; /* the last one; NULL: none, or it was malformed */
     const Otlp__ExportMetricsServiceRequest *metrics;
-    int64_t rejects;
+    int64_t rejects; /* the number of spans that the server says it rejects; set by the test */
 } received = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static void reply(struct tc_server_call *call, const ProtobufCMessage *message)
@@ -34,6 +37,7 @@ static void reply(struct tc_server_call *call, const ProtobufCMessage *message)
     tc_buf_fini(&bytes);
 }
 
+/* Returns the request in the arena, or NULL if it is malformed. With the mutex held. `request` is borrowed. */
 static const ProtobufCMessage *unpack(const ProtobufCMessageDescriptor *type, struct tc_rstr *request)
 {
     struct tc_slice bytes = tc_rstr_slice(request);
@@ -71,7 +75,8 @@ static void add(struct tc_server *server, void *arg)
     tc_server_add_unary(server, "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export", on_metrics, NULL);
 }
 
-/* Runs the program to its end. Returns its exit status, and what it wrote to standard error in `said`. */
+/* Runs the program to its end. Returns its exit status, and in `said` what it wrote to standard error, 1,023 bytes at
+ * most. */
 static int run(const char *target, char said[1024])
 {
     char program[4096];

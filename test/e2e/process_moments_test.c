@@ -1,5 +1,10 @@
 /* Processes that exit, fork, cancel a thread or free a runtime at one chosen moment. Each scene is a child process,
- * which is killed after HANG_S. A scene ends with FINE if all went well. */
+ * which is killed after HANG_S seconds. A scene ends with FINE if all went well.
+ *
+ * The test's own process never calls Torc, so each scene is the first to use Torc and OpenSSL: an exit handler that a
+ * scene registers before this use runs after Torc's handler. Most scenes have a second thread, `other`, which is inside
+ * a function of Torc at the moment in question; code_of_other says what the function returned. Scenes that exit end in
+ * an exit handler of this file. Semaphores give the order of the threads' steps. */
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <poll.h>
@@ -34,8 +39,11 @@
 /* Longer than the second that an exit waits (base/exit.h). */
 #define LONG_MS 1300
 
+/* Exit statuses of a scene. EARLY: a thread returned or was cancelled too early, or was not cancelled. TWICE: the child
+ * of a fork ran a callback that is its parent's. WRONG: anything else that must not be. */
 enum { FINE = 0, EARLY = 3, WRONG = 4, TWICE = 5 };
 
+/* Asserts that the scene ends with FINE. */
 static void run_scene(void (*scene)(void))
 {
     fflush(NULL);
@@ -60,7 +68,7 @@ static void wait_for(sem_t *sem)
     }
 }
 
-/* Waits for the semaphore. Returns false if it was not posted within that time. */
+/* Waits for the semaphore. Returns false if it was not posted within `ms` milliseconds. */
 static bool wait_for_ms(sem_t *sem, long ms)
 {
     struct timespec until;
@@ -75,6 +83,7 @@ static bool wait_for_ms(sem_t *sem, long ms)
     return rc == 0;
 }
 
+/* Sleeps for 1 ms, before the caller looks again at what it waits for. */
 static void look_again(void)
 {
     poll(NULL, 0, 1);
@@ -83,9 +92,11 @@ static void look_again(void)
 static torc_runtime *rt;
 static torc_channel *ch;
 static pthread_t other;
+/* began: a function holds its thread. go_on: that function may return. returned: the function of `other` has. */
 static sem_t began, go_on, returned;
-static int code_of_other;
+static int code_of_other; /* what the function of `other` returned; TORC_EFORK for one without a result */
 
+/* Makes the semaphores, and a runtime in this mode. */
 static void start_scene(enum torc_runtime_mode mode)
 {
     struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = mode};
@@ -97,7 +108,8 @@ static void start_scene(enum torc_runtime_mode mode)
         _exit(WRONG);
 }
 
-/* An exit handler, registered before Torc's first use, so that it runs after Torc's handler. */
+/* An exit handler, registered before Torc's first use, so that it runs after Torc's handler. Ends the scene, with FINE
+ * if code_of_other is TORC_EFORK. */
 static void join_other(void)
 {
     pthread_join(other, NULL);
@@ -172,7 +184,8 @@ static void *free_runtime(void *arg)
     return NULL;
 }
 
-/* Uses OpenSSL, so that the runtime's thread runs OpenSSL's cleanup at its end. */
+/* Makes a runtime with a thread, whose loop is inside `callback` while `other` frees the runtime. Posts go_on once
+ * torc_runtime_free has begun. Uses OpenSSL, so that the runtime's thread runs OpenSSL's cleanup at its end. */
 static void free_on_other_thread(void (*callback)(void *arg))
 {
     atexit(join_other);
@@ -192,6 +205,7 @@ static void exit_while_freed(void)
     exit(WRONG);
 }
 
+/* Exits on the loop's thread, once `other` is in torc_runtime_free. */
 static void leave(void *arg)
 {
     hold_loop(arg);
@@ -230,8 +244,8 @@ static void *only_free_runtime(void *arg)
     return arg;
 }
 
-/* The waiting thread's timeout passes while the watch, which is on that thread's stack, is still queued in the loop.
- * The thread must not return before the loop has dropped the watch. */
+/* The timeout of `other` passes while the watch, which is on the stack of `other`, is still queued in the loop. `other`
+ * must not return before the loop has dropped the watch. */
 static void free_while_watch_is_queued(void)
 {
     pthread_t freer;
@@ -309,6 +323,7 @@ static void wait_to_go_on(void *arg)
     wait_for(&go_on);
 }
 
+/* `arg`: the tc_thread. */
 static void *join_thread_of_torc(void *arg)
 {
     tc_thread_join(arg);
@@ -316,6 +331,8 @@ static void *join_thread_of_torc(void *arg)
     return NULL;
 }
 
+/* An exit handler, registered before Torc's first use: lets the thread end when Torc's handler has run, after which
+ * Torc no longer calls OpenSSL. */
 static void let_thread_end(void)
 {
     sem_post(&go_on);
@@ -343,7 +360,8 @@ static void exit_while_a_thread_is_joined(void **state)
 
 /* --- OpenSSL stays usable at exit: threads that the exit does not wait for may still be inside OpenSSL --- */
 
-/* Registered before OpenSSL's first use, so that it would run after OpenSSL's own handler. */
+/* An exit handler, registered before OpenSSL's first use: if OpenSSL had a handler of its own, that handler would have
+ * run before. */
 static void use_openssl(void)
 {
     _exit(OPENSSL_init_crypto(0, NULL) == 1 ? FINE : WRONG);
@@ -364,7 +382,7 @@ static void openssl_outlasts_an_exit(void **state)
 
 /* --- a cancelled thread ends only after it has left its locks and OpenSSL, so that a fork finds no lock held --- */
 
-static bool credentials_made, lock_given;
+static bool credentials_made, lock_given; /* set by the threads at the end of their work */
 
 static void *make_credentials(void *arg)
 {
@@ -376,6 +394,8 @@ static void *make_credentials(void *arg)
     return NULL;
 }
 
+/* Cancels its own thread, then takes locks and enters a foreign section: the cancellation takes effect when the thread
+ * has left all of them. */
 static void *hold_locks(void *arg)
 {
     struct tc_lock *first = tc_lock_of_process(TC_RANK_COUNTERS), *second = tc_lock_of_process(TC_RANK_BACKGROUND);
@@ -394,6 +414,7 @@ static void *hold_locks(void *arg)
     return arg;
 }
 
+/* Runs fn on a thread to its end. Returns whether the thread was cancelled. */
 static bool is_cancelled_at_end(void *(*fn)(void *arg))
 {
     void *value;
@@ -425,9 +446,9 @@ static void a_thread_is_cancelled_behind_its_locks(void **state)
 
 #ifndef NO_FORK
 static bool is_child;
-static unsigned n_done, n_fine, n_behind;
+static unsigned n_done, n_fine, n_behind; /* calls of on_done, those of them with OK, calls of come_behind */
 static pid_t child_of_callback;
-static int child_status = -1;
+static int child_status = -1; /* of the child of the callback, as waitpid gives it */
 
 /* The parent waits for the child's end: if the child wrongly writes to the connections that they share, its bytes come
  * first. */
@@ -439,7 +460,7 @@ static void fork_here(void)
         _exit(WRONG);
 }
 
-static bool forks_when_done;
+static bool forks_when_done; /* the first on_done forks; false: the callback that starts the calls forks */
 
 static void on_done(torc_stream *call, const torc_result *r, void *arg)
 {
@@ -474,6 +495,7 @@ static void start_and_fork(void *arg)
         fork_here();
 }
 
+/* Posted behind start_and_fork. */
 static void come_behind(void *arg)
 {
     (void)arg;

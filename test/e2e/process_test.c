@@ -1,12 +1,13 @@
 /* Processes that exit, fork or cancel threads at random moments, during TLS handshakes and token fetches: none crashes,
- * none hangs.
+ * none hangs. In the child of a fork, and after the cancellations, calls succeed.
  *
- * TORC_PROCESS_ROUNDS: processes of each kind (40 by default, 10 with a sanitizer); TORC_PROCESS_SEED: the first seed;
- * TORC_PROCESS_KIND: one kind (exits, forks or cancels). Run a failed process again by its seed and
- * TORC_PROCESS_ROUNDS=1.
+ * TORC_PROCESS_ROUNDS: processes of each kind (40 by default, 10 with the thread or the address sanitizer);
+ * TORC_PROCESS_SEED: the first seed (1 by default); TORC_PROCESS_KIND: one kind (exits, forks or cancels). Run a failed
+ * process again by its kind, its seed and TORC_PROCESS_ROUNDS=1.
  *
  * The test's own process has no threads and never initialises OpenSSL. The servers are another process, and each round
- * forks a further one from the test's. */
+ * forks a further one from the test's. A process of a round has THREADS threads that make calls all the time, with a
+ * new channel for each call. After a moment this process exits, forks, or cancels the threads. */
 #include <dirent.h>
 #include <openssl/crypto.h>
 #include <poll.h>
@@ -62,6 +63,8 @@ __attribute__((visibility("default"))) const char *__asan_default_options(void)
 
 /* --- the servers --- */
 
+/* The target of the backend, the address of the metadata server, and the paths of the test's folder and of the CA
+ * certificate in it. The servers' process fills in the first two, and sends the struct to the test's process. */
 static struct {
     char backend[64], tokens[64], folder[64], ca[96];
 } at;
@@ -80,6 +83,8 @@ static struct http_server_reply on_token(const char *head, void *arg)
                             sizeof(body) - 1, body)};
 }
 
+/* Replaces the file by the text with so many spaces and a newline behind it. The new file takes the place of the old
+ * one in one step, so that a reader finds a whole file. */
 static void put_file(const char *path, const char *text, int spaces)
 {
     char *beside = tc_asprintf("%s.%d.%d", path, (int)getpid(), spaces);
@@ -92,6 +97,7 @@ static void put_file(const char *path, const char *text, int spaces)
     tc_free(beside);
 }
 
+/* The servers' process. Writes `at` to `out` when the servers listen. Never returns: the end of the test kills it. */
 static void serve(int out)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -155,16 +161,17 @@ static int teardown(void **state)
 static struct tc_rng rng;
 static torc_credentials *shared_tls;
 static torc_call_credentials *shared_token;
-static char *ca_text;
+static char *ca_text; /* the CA certificate, without what stands behind it in the file */
 
+/* Returns new credentials, which the caller gives back, or NULL. */
 static torc_credentials *tls_of_files(void)
 {
     struct torc_tls_files f = {TORC_SIZE(torc_tls_files), .ca_certificate_file = at.ca};
     return torc_credentials_tls_files(&f, NULL);
 }
 
-/* Makes a channel and one call with a token. Returns the call's status code, or 1000 and more if Torc refused the
- * channel or the call. */
+/* Makes a channel and one call with a token; borrows both credentials. Returns the call's status code, or 1000 and more
+ * if Torc refused the channel or the call. */
 static int call_once(torc_runtime *rt, torc_credentials *tls, torc_call_credentials *token)
 {
     struct torc_channel_options co = {TORC_SIZE(torc_channel_options), .credentials = tls};
@@ -182,7 +189,8 @@ static int call_once(torc_runtime *rt, torc_credentials *tls, torc_call_credenti
     return code;
 }
 
-/* Makes calls until Torc refuses one. Every second call uses credentials that all threads share. */
+/* Makes calls in the runtime `arg` until Torc refuses one, or the thread is cancelled. Every second call uses
+ * credentials that all threads share. */
 static void *stay_busy(void *arg)
 {
     torc_runtime *rt = arg;
@@ -201,6 +209,8 @@ static void *stay_busy(void *arg)
 
 static pthread_t threads[THREADS];
 
+/* Makes what the threads share, and starts them: the first one in the default runtime, the others in a runtime in this
+ * mode, which is returned. */
 static torc_runtime *start(uint64_t seed, enum torc_runtime_mode mode)
 {
     char text[16384];
@@ -226,7 +236,7 @@ static torc_runtime *start(uint64_t seed, enum torc_runtime_mode mode)
     return own;
 }
 
-/* Most moments are short, to hit what is done for the first time. */
+/* Waits for less than MAX_MOMENT_NS. Most moments are short, to hit what is done for the first time. */
 static void wait_a_moment(void)
 {
     struct timespec ts = {.tv_nsec = (long)tc_rng_below(&rng, MAX_MOMENT_NS >> tc_rng_below(&rng, 8))};
@@ -247,7 +257,7 @@ static void *leave_on_thread(void *arg)
     return NULL;
 }
 
-/* Registered before Torc's first use, so it runs after Torc's handler, which ends the waits of the threads. */
+/* An exit handler, registered before Torc's first use: runs after Torc's handler has ended the waits of the threads. */
 static void join_all(void)
 {
     for (int i = 0; i < THREADS; i++)
@@ -289,6 +299,7 @@ static void end_by_exit(uint64_t seed)
 /* --- fork --- */
 
 #ifndef NO_FORK
+/* Has the file of the CA certificate change all the time, in its size too. */
 static void *change_files(void *arg)
 {
     (void)arg;
@@ -354,12 +365,14 @@ static void end_by_cancel(uint64_t seed)
 
 /* --- the rounds --- */
 
+/* Returns the number in this environment variable; `otherwise` if it is unset or empty. */
 static uint64_t number(const char *name, uint64_t otherwise)
 {
     const char *text = getenv(name);
     return text && text[0] ? strtoull(text, NULL, 10) : otherwise;
 }
 
+/* Runs fn, which ends its process, in a process for each seed. Asserts that each process ends with status 0. */
 static void run_rounds(const char *what, void (*fn)(uint64_t seed))
 {
     uint64_t rounds = number("TORC_PROCESS_ROUNDS", SLOW > 1 ? 10 : 40), first = number("TORC_PROCESS_SEED", 1);

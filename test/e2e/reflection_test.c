@@ -1,5 +1,8 @@
-/* grpc.reflection of a server (torc/reflection.h), asked by a channel on the same runtime over a real socket. The
- * server has the descriptors of the stubs mirror.proto and kinds.proto, and those that a test adds. */
+/* grpc.reflection of a server (torc/reflection.h), asked by a channel on the same runtime over a real socket.
+ *
+ * Each test has a server with the service of the stub mirror.proto, and with the descriptors of the stubs mirror.proto
+ * and kinds.proto; a test may add further ones, stubs or files made by hand (add_file). The runtime's thread serves,
+ * and the test's thread waits for the answers. Unpacked answers are in `arena`, which teardown frees. */
 #include <string.h>
 
 #include <torc/protobuf_c.h>
@@ -26,7 +29,8 @@ typedef Grpc__Reflection__V1__ServerReflectionResponse response_t;
 #define BY_SYMBOL KIND(FILE_CONTAINING_SYMBOL)
 #define NUMBERS KIND(ALL_EXTENSION_NUMBERS_OF_TYPE)
 #define SERVICES KIND(LIST_SERVICES)
-/* The imports of kinds.proto that every server has. */
+/* The imports of kinds.proto that every server with reflection has, as expect_files takes them. kinds.proto also
+ * imports other.proto and unused.proto. */
 #define WELL_KNOWN                                                                                                     \
     "google/protobuf/any.proto google/protobuf/duration.proto google/protobuf/empty.proto "                            \
     "google/protobuf/struct.proto "                                                                                    \
@@ -82,6 +86,7 @@ static int teardown(void **state)
 
 /* --- the client --- */
 
+/* The caller frees the stream. */
 static torc_stream *stream_open(const char *method)
 {
     torc_stream *s = torc_stream_open(ch, method, NULL, NULL);
@@ -101,7 +106,7 @@ static void send_request(torc_stream *s, const request_t *q)
     send_bytes(s, bytes, n);
 }
 
-/* Returns the next answer, in the arena. */
+/* Waits for the next answer. Returns it, in the arena. */
 static const response_t *receive(torc_stream *s)
 {
     const torc_message *m = NULL;
@@ -129,6 +134,7 @@ static const response_t *ask(torc_stream *s, kind_t kind, const char *text)
     return r;
 }
 
+/* Asks for the file of the extension with this number of a message type. Returns the answer, in the arena. */
 static const response_t *ask_extension(torc_stream *s, char *type, int32_t number)
 {
     Grpc__Reflection__V1__ExtensionRequest e = GRPC__REFLECTION__V1__EXTENSION_REQUEST__INIT;
@@ -155,6 +161,7 @@ static void expect_files(const response_t *r, const char *names)
     tc_buf_fini(&found);
 }
 
+/* Asserts that the answer is the error NOT_FOUND with this text. */
 static void expect_unknown(const response_t *r, const char *text)
 {
     assert_int_equal(r->message_response_case, ANSWER(ERROR_RESPONSE));
@@ -162,6 +169,7 @@ static void expect_unknown(const response_t *r, const char *text)
     assert_string_equal(r->error_response->error_message, text);
 }
 
+/* Half-closes the stream, waits for its end, and asserts the status and its text. Frees the stream. */
 static void finish(torc_stream *s, int code, const char *text)
 {
     torc_result *r = torc_stream_finish(s);
@@ -174,7 +182,7 @@ static void finish(torc_stream *s, int code, const char *text)
 /* --- descriptors made by hand --- */
 
 /* Adds a FileDescriptorSet of one file: its name, an import (NULL: none), and an extension x of torc.test.other.Old
- * with this number (0: none). Asserts the result `rc`. */
+ * with this number (0: none), in a package of the file's name. Asserts the result `rc`. */
 static void add_file(const char *name, const char *import, uint64_t extension, int rc)
 {
     struct tc_buf set = {0}, file = {0}, e = {0};
@@ -293,7 +301,7 @@ static void test_imports_once(void **state)
     expect_files(ask(s, BY_NAME, "mirror.proto"), "mirror.proto kinds.proto " WELL_KNOWN);
     expect_files(ask(s, BY_SYMBOL, "torc.test.mirror.Mirror"), "mirror.proto ");
     expect_files(ask(s, BY_NAME, "kinds.proto"), "kinds.proto ");
-    assert_int_equal(torc_reflection_add(reflection, &torc_stub_file__other_proto, NULL), 0); /* while it serves */
+    assert_int_equal(torc_reflection_add(reflection, &torc_stub_file__other_proto, NULL), 0); /* the server runs */
     expect_files(ask(s, BY_NAME, "kinds.proto"), "kinds.proto other.proto ");
     finish(s, TORC_STATUS_OK, "");
 }
@@ -408,8 +416,8 @@ static void test_circles(void **state)
 }
 
 /* A client that sends many requests before it reads the answers. First there is room for all requests, but not for all
- * answers. Then each request has a host of 30,000 bytes, and the client sends until it can send no more: the server
- * reads no further requests while an answer waits for room. */
+ * answers. Then each request has a host of 30,000 bytes, and the client sends until a message has waited for room for
+ * 500 ms: the server reads no further requests while an answer waits for room. */
 static void test_slow_reader(void **state)
 {
     TC_CASE(RF10);
@@ -466,7 +474,7 @@ static void test_arguments(void **state)
     assert_int_equal(torc_reflection_add_set(reflection, "\x0a\x7f", 2, NULL), TORC_EPARSE);
     assert_int_equal(torc_reflection_add(reflection, &torc_stub_file__kinds_proto, NULL), 0); /* again */
     add_file("kinds.proto", NULL, 0, TORC_EEXIST);
-    add_file("grpc/health/v1/health.proto", NULL, 0, 0); /* Torc's own stays */
+    add_file("grpc/health/v1/health.proto", NULL, 0, 0); /* accepted: Torc has a file of this name itself */
     torc_reflection_free(NULL);
     assert_null(torc_reflection_new(NULL, NULL));
     assert_null(torc_reflection_new(server, &error));

@@ -1,5 +1,9 @@
-/* Results of RPCs: which layer failed, the error's text, google.rpc.Status details, the explanation, and the result
- * that stands for one without memory. */
+/* Results of RPCs: which layer failed, the error's text, google.rpc.Status details, the explanation, and the result of
+ * an RPC for whose result there is no memory.
+ *
+ * All tests share an echo server (kits/backends.h), whose method a.B/Details ends as the request says, and a channel.
+ * The test's thread drives the client. All memory of Torc in this process comes from an allocator of the test, which
+ * can refuse blocks of one size. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +17,10 @@
 static struct kit_backends *kit;
 static torc_runtime *rt;
 static torc_channel *ch;
-static atomic_size_t refused_size; /* the size of the blocks that the allocator does not give; 0: gives all */
+static atomic_size_t refused_size; /* bytes of the blocks that give_or_refuse does not give; 0: gives all */
 
+/* The allocator's realloc. Torc takes from it the blocks without which an RPC fails but the process goes on. A resize
+ * is never refused. */
 static void *give_or_refuse(void *ptr, size_t size)
 {
     return !ptr && size == atomic_load(&refused_size) ? NULL : realloc(ptr, size);
@@ -67,6 +73,7 @@ static int teardown(void **state)
     return kit_backends_close(kit, rt, ch);
 }
 
+/* Asserts that the RPC failed with this status in this layer (enum torc_layer). Frees the result. */
 static void expect_layer(torc_result *r, int status, int layer)
 {
     const torc_error *e = torc_result_error(r);
@@ -122,6 +129,8 @@ static void test_text_of_a_status_without_a_message(void **state)
 /* google.rpc.Status {code: 5, details: [{type_url: "t/A", value: "xyz"}, {type_url: "t/B"}, {}]} */
 #define DETAILS "\x08\x05\x1a\x0a\x0a\x03t/A\x12\x03xyz\x1a\x05\x0a\x03t/B\x1a\x00"
 
+/* Makes a call of a.B/Details that ends with this status, a digit, and with these bytes (62 at most) as its details;
+ * twice if `times` is '2', otherwise once. The caller frees the result. */
 static torc_result *details_of(char code, char times, const char *bytes, size_t n)
 {
     char request[64] = {code, times};
@@ -152,8 +161,8 @@ static void test_details(void **state)
     torc_result_free(r);
 }
 
-/* There are no details if the trailer comes twice, if its bytes are malformed, or if the RPC succeeded. A detail of
- * bytes that were cut is shorter than what is left of them. */
+/* There are no details if the trailer comes twice, if its bytes are malformed, or if the RPC succeeded. If the
+ * trailer's bytes are cut at any place, a detail is shorter than the bytes that are left. */
 static void test_details_of_nothing(void **state)
 {
     (void)state;
@@ -195,8 +204,9 @@ static void test_explain(void **state)
     torc_result_free(r);
 }
 
-/* The allocator refuses blocks of the size of a result. 2,000 held results use up the free blocks that Torc kept, and
- * later RPCs end with the result that needs no memory. */
+/* The allocator refuses blocks of two sizes, one after the other; results are in blocks of one of them. At each size
+ * the test holds 2,000 results, which use up the free blocks that Torc has kept. Later RPCs end with a result that
+ * needs no memory. BLOCK: the bytes that Torc puts before each block. */
 static void test_no_memory_for_a_result(void **state)
 {
     (void)state;

@@ -1,6 +1,11 @@
 /* Tokens do not outlive their use in Torc's memory. The test makes RPCs over TLS, some retried or hedged, with tokens
  * of an application, of a file and of a metadata server. Meanwhile it searches each block that Torc's code frees or
- * reallocates on a thread of the client. */
+ * reallocates on a thread of the client.
+ *
+ * The linker puts __wrap_free and __wrap_realloc in the place of the functions that Torc and the test call. Libraries
+ * such as OpenSSL call the functions of libc: their blocks are not searched. Nor are blocks that the servers' threads
+ * free, since servers receive tokens. All tests share the servers: a TLS backend (kits/backends.h) and a metadata
+ * server. Each call of use() has a client's runtime of its own, which the test's thread drives. */
 #include <dirent.h>
 #include <malloc.h>
 #include <stdatomic.h>
@@ -38,8 +43,8 @@ void __wrap_free(void *ptr);
 void *__wrap_realloc(void *ptr, size_t size);
 
 static _Atomic(const char *) needle; /* NULL: no search */
-static atomic_size_t given, found;
-static pid_t servers[64]; /* the servers' threads */
+static atomic_size_t given, found;   /* blocks that were searched, and those of them with the needle */
+static pid_t servers[64];            /* the servers' threads */
 static size_t n_servers;
 
 static bool is_server(void)
@@ -51,6 +56,7 @@ static bool is_server(void)
     return false;
 }
 
+/* Searches a block that is about to be freed. NULL is allowed. */
 static void look(void *ptr)
 {
     const char *text = needle;
@@ -128,6 +134,7 @@ static int teardown(void **state)
     return 0;
 }
 
+/* Makes an RPC and asserts its status code. `own`: the RPC's credentials, borrowed, or NULL. */
 static void call(torc_channel *ch, const char *method, const char *request, torc_call_credentials *own, int code)
 {
     torc_result *r;
@@ -138,8 +145,8 @@ static void call(torc_channel *ch, const char *method, const char *request, torc
     torc_result_free(r);
 }
 
-/* Makes a runtime and RPCs, and frees the runtime. Asserts that no block that was freed meanwhile had the secret in it.
- * Gives back both credentials. `config`: the service config, or NULL. */
+/* Makes a runtime and RPCs, and frees the runtime and both credentials, of which `own` may be NULL. Asserts that no
+ * block that was freed or reallocated meanwhile had the secret in it. `config`: the service config, or NULL. */
 static void use(const char *secret, torc_credentials *channel_creds, torc_call_credentials *own, const char *config)
 {
     needle = secret;
@@ -162,6 +169,7 @@ static void use(const char *secret, torc_credentials *channel_creds, torc_call_c
         fail_msg("%zu of %zu blocks had the secret in them", (size_t)found, (size_t)given);
 }
 
+/* Returns TLS credentials that trust the backend's certificate; the caller gives them back. */
 static torc_credentials *channel_creds(void)
 {
     struct torc_tls_options t = {TORC_SIZE(torc_tls_options), .roots_pem = ca.cert_pem};
@@ -172,6 +180,7 @@ static torc_credentials *channel_creds(void)
 
 static const char *const configs[] = {NULL, RETRIES, HEDGES};
 
+/* Gives the token at once; if `arg` is not NULL, also as binary metadata. */
 static void on_ask(torc_auth_request *request, void *arg)
 {
     torc_metadata *m = torc_metadata_new();
@@ -187,7 +196,7 @@ static void an_applications_tokens(void **state)
     (void)state;
     for (size_t i = 0; i < TC_ARRAY_LEN(configs); i++)
         use(TOKEN, channel_creds(), torc_call_credentials_plugin("mine", on_ask, NULL, NULL, NULL), configs[i]);
-    /* x-more-bin is in base64 on the wire. */
+    /* x-more-bin is in base64 on the wire: this text must not outlive its use either. */
     struct tc_buf encoded = {0};
     tc_base64_encode(&encoded, TOKEN, strlen(TOKEN), false);
     use(tc_buf_cstr(&encoded), channel_creds(), torc_call_credentials_plugin("mine", on_ask, NULL, &encoded, NULL),

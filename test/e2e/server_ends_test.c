@@ -1,6 +1,9 @@
 /* Servers (torc/server.h) on two runtimes, one of which ends; callbacks of the second runtime that use the server
- * before the server's part on that runtime was made; and the limit of unsent bytes that both share. The channels are
- * on runtimes of their own and use real sockets. */
+ * before the server's part on that runtime was made; and the limit of unsent bytes that both share.
+ *
+ * Each test has a server on the runtimes `home`, the first one, and more[0], the second one. Handlers run on the
+ * threads of these runtimes; in one test the test's thread drives `home`. The channels are on other runtimes and use
+ * real sockets. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -15,7 +18,9 @@
 
 static torc_runtime *home, *more[2]; /* NULL-terminated */
 static torc_server *server;
-static char *bound;
+static char *bound; /* the server's address; freed with torc_free */
+/* begun: calls of on_slow. goes_on: the on_slow or the callback that waits may go on. done: an on_slow has replied.
+ * ended: RPCs that have ended. */
 static atomic_int begun, goes_on, done, ended;
 
 /* Counts the calls. The first one waits for `goes_on`, and then long enough for a torc_server_free that does not wait
@@ -39,6 +44,8 @@ static void on_big(torc_server_call *call, const torc_message *request, void *ar
     torc_server_call_reply(call, big, sizeof(big));
 }
 
+/* Makes the runtimes, each with a thread, and the server, with these options and these runtimes. The server listens and
+ * is not started. */
 static void server_make(struct torc_server_options o)
 {
     torc_error *error = NULL;
@@ -56,6 +63,7 @@ static void server_make(struct torc_server_options o)
     assert_null(error);
 }
 
+/* Frees what server_make made. more[0] may be NULL. */
 static void server_end(void)
 {
     torc_server_free(server);
@@ -70,6 +78,7 @@ static void on_result(const torc_result *result, void *arg)
     atomic_fetch_add(&ended, 1);
 }
 
+/* Stores the status code in the int at `arg`, and counts the end. */
 static void on_code(const torc_result *result, void *arg)
 {
     *(int *)arg = torc_result_code(result);
@@ -87,8 +96,8 @@ static void *free_runtime(void *rt)
     return NULL;
 }
 
-/* A handler runs on a runtime of the server while another thread frees that runtime: torc_server_free waits for the
- * handler. */
+/* A handler runs on a runtime of the server while another thread frees that runtime. A torc_server_free at that moment
+ * waits for the handler. */
 static void test_free_beside_the_end_of_a_runtime(void **state)
 {
     (void)state;
@@ -127,7 +136,7 @@ static void test_free_beside_the_end_of_a_runtime(void **state)
     }
 }
 
-/* Returns how many descriptors torc_server_listen needs at once. */
+/* Returns how many free descriptors torc_server_listen needs. The server then has a further address. */
 static int descriptors_for_listening(void)
 {
     struct rlimit all, few;
@@ -163,6 +172,7 @@ static void test_reuse_port_after_an_end(void **state)
 
 /* --- inside a turn in which the part of the server is still to be made --- */
 
+/* inside: the callback is in the turn. returned: it is done. releases: calls of on_release. */
 static atomic_int inside, returned, releases;
 
 static void on_release(void *arg)
@@ -209,7 +219,8 @@ static void runtime_pass(torc_runtime *rt)
         sched_yield();
 }
 
-/* Makes `server` while `fn` is inside a turn of the second runtime, and lets `fn` go on. Returns when `fn` is done. */
+/* Makes `server` while `fn` is inside a turn of the second runtime, and lets `fn` go on. Returns when `fn` is done.
+ * `mode`: of the first runtime; the second one has a thread. */
 static void server_make_beside(void (*fn)(void *arg), enum torc_runtime_mode mode)
 {
     const struct torc_handler slow = {TORC_SIZE(torc_handler), .unary = on_slow, .release = on_release};
@@ -243,8 +254,8 @@ static void test_free_before_the_part_is_made(void **state)
     torc_free(bound);
 }
 
-/* A callback starts the server, and drives the loop of the server's first runtime for that, before the runtime of the
- * callback has made its part: the part serves. */
+/* A callback of the second runtime starts the server before this runtime has made its part: the part serves. The first
+ * runtime has no thread, so torc_server_start drives its loop inside the callback. */
 static void test_start_before_the_part_is_made(void **state)
 {
     (void)state;

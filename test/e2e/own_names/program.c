@@ -1,6 +1,7 @@
 /* An application that is linked with libtorc.a and has a google.rpc.Status of its own, whose functions and descriptor
- * have the same names as those of Torc's copy. For test/e2e/own_names_test.py. Makes an RPC to the target given by the
- * test, prints the outcome, reads back a message of its own, and keeps the channel until standard input ends. */
+ * have the same names as those of Torc's copy. For test/e2e/own_names_test.py. Makes an RPC to the target that is the
+ * first argument, and prints the outcome. Then packs and unpacks a message of its own, and prints whether it is kept.
+ * Holds the channel until standard input ends. Exits with 1 if the channel cannot be made, otherwise with 0. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
