@@ -2,7 +2,13 @@
  * is freed. Some RPCs are cancelled, run out of time or are not read. Each RPC must end, and the events of each call
  * must be released once. The release frees the events' argument, so that a sanitizer sees an event that comes later.
  *
- * TORC_THREAD_ROUNDS: how many servers (100 by default). Ten times as many are stopped while a service is added. */
+ * A round has a server on a runtime with a thread, RPCS RPCs from a channel on another such runtime, and WORKERS
+ * threads. Handlers answer some streams at once and put all other calls into `queue`. A worker takes a call from there,
+ * and owns the call until it has answered in one of six ways. The test's thread ends the server, waits for the
+ * results of all RPCs, and then ends the workers.
+ *
+ * TORC_THREAD_ROUNDS: how many rounds (100 by default). The second test stops ten times as many servers, each while
+ * another thread adds a service. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -27,8 +33,9 @@ static struct {
 } queue = {.mutex = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
 
 static atomic_uint seed;
-static atomic_int events_set, released, results, handler_releases;
+static atomic_int events_set, released, results, handler_releases; /* in the round */
 
+/* Returns a number from 0 to n - 1. Any thread. */
 static unsigned chance(unsigned n)
 {
     unsigned x = atomic_fetch_add(&seed, 2654435761u);
@@ -164,6 +171,7 @@ static void on_done(torc_stream *s, const torc_result *result, void *arg)
     on_result(result, arg);
 }
 
+/* Stores the handles of the RPCs in streams[0] to streams[RPCS - 1]; the caller frees them. */
 static void start_rpcs(torc_channel *ch, torc_stream **streams)
 {
     static const struct torc_stream_events events = {TORC_SIZE(torc_stream_events), .on_done = on_done};
@@ -185,6 +193,7 @@ static void count(void *arg)
     atomic_fetch_add((atomic_int *)arg, 1);
 }
 
+/* Returns a server that runs; the caller frees the server, and *bound with torc_free. */
 static torc_server *make_server(torc_runtime *rt, char **bound)
 {
     struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = rt, .send_buffer_bytes = 30000};
@@ -200,6 +209,8 @@ static torc_server *make_server(torc_runtime *rt, char **bound)
     return server;
 }
 
+/* Frees the server. Before that `how` 1 stops the server, 2 begins a stop whose callback must come, and 3 frees the
+ * runtime and sets *rt to NULL. */
 static void end(torc_server *server, torc_runtime **rt, unsigned how)
 {
     static atomic_int stops;

@@ -3,11 +3,13 @@
  *
  * The test's thread makes the RPCs, and restarts server i:
  *
- *   1. waits until server i and the server before it have each served 20 RPCs since their start
+ *   1. waits until server i and the server before it have each received 20 RPCs since their start
  *   2. starts the stop of server i
  *   3. when server i has stopped, frees it and starts another on its port
  *
- * Every second RPC of a server is answered 50 ms later, so that stops find RPCs that run.
+ * Every second RPC of a server is answered 50 ms later, so that stops find RPCs that run. The servers share a runtime,
+ * whose thread calls the handlers; the channel has another, whose thread gets the results.
+ *
  * TORC_ROLLING_ROUNDS: how often each server is restarted (once by default). */
 #include <poll.h>
 #include <pthread.h>
@@ -36,9 +38,9 @@ enum {
 
 struct node {
     torc_server *server;
-    char address[32];
-    atomic_uint served;
-    int held_port;
+    char address[32];   /* "127.0.0.1:PORT", for all servers of the node */
+    atomic_uint served; /* RPCs that the server has received */
+    int held_port;      /* the socket of port_hold, which keeps the port between two servers */
 };
 
 static torc_runtime *server_rt, *client_rt;
@@ -74,6 +76,7 @@ static void on_call(torc_server_call *call, const torc_message *request, void *a
         torc_server_call_reply(call, torc_message_data(request), torc_message_size(request));
 }
 
+/* Answers the calls in `later` that are due at until_ns (of tc_system_clock). */
 static void answer_due_ones(uint64_t until_ns)
 {
     pthread_mutex_lock(&later.mutex);
@@ -128,8 +131,8 @@ static torc_channel *channel_open(void)
     return ch;
 }
 
-/* Makes the RPCs that are due, answers the calls in `later` that are due, and waits a millisecond. Returns how many
- * RPCs were made in all. */
+/* Makes the RPCs that are due, answers the calls in `later` that are due, and waits a millisecond. RPCs are due at a
+ * steady rate from since_ns on, and `made` of them were made before. Returns how many were made in all. */
 static unsigned keep_pace(torc_channel *ch, uint64_t since_ns, unsigned made)
 {
     uint64_t due = (tc_system_clock.monotonic_ns(NULL) - since_ns) * CALLS_PER_S / TC_NS_PER_S;

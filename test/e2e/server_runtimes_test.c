@@ -1,5 +1,14 @@
 /* Servers on several runtimes: how connections spread, limits and health over all runtimes, stops and ends, also at
- * random moments. TORC_THREAD_ROUNDS: how many servers end at random moments (40 by default). */
+ * random moments.
+ *
+ * `server` runs on the four runtimes of `rts`, whose threads call the handlers. a.B/Where answers with the index of the
+ * runtime that has the client's connection, a.B/Hold leaves its call in `held` until the test finishes the call, and
+ * a.B/Free frees the server inside the handler. setup makes the runtimes and the server. A test may replace the server
+ * by one with other options; most tests start theirs by server_start. teardown expects that the last server's three
+ * handlers were released. The test's thread drives the clients. The last test makes runtimes and servers itself, and
+ * has channels on three runtimes with threads.
+ *
+ * TORC_THREAD_ROUNDS: how many servers end at random moments (40 by default). */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -20,14 +29,15 @@ enum { RUNTIMES = 4, CLIENTS = 40, HELD = 64 };
 
 static torc_runtime *rts[RUNTIMES + 1]; /* NULL-terminated; the first is the server's home */
 static torc_server *server;
-static char *bound;
-static atomic_int releases, stopped;
+static char *bound;                  /* where the server listens; for torc_free */
+static atomic_int releases, stopped; /* handlers that were released; calls of on_stopped or note_thread */
 
-/* A client with a connection and a runtime of its own. The runtime turns only inside the client's functions. */
+/* A client with a connection and a runtime of its own. The runtime has no thread: it turns only while the test calls a
+ * function of the runtime, the channel or the stream. */
 struct client {
     torc_runtime *rt;
-    torc_channel *ch;
-    torc_stream *s;
+    torc_channel *ch; /* NULL: the client is not made */
+    torc_stream *s;   /* an RPC of a.B/Hold or of the health service; NULL: none */
 };
 static struct client clients[CLIENTS];
 
@@ -43,7 +53,8 @@ static struct {
 
 static pthread_t threads[RUNTIMES]; /* of rts[i] */
 
-/* Answers with the index in `rts` of the runtime on whose thread the handler is called. */
+/* Answers with the index in `rts` of the runtime on whose thread the handler is called; RUNTIMES if it is none of
+ * these threads. */
 static void on_where(torc_server_call *call, const torc_message *request, void *arg)
 {
     (void)request, (void)arg;
@@ -79,7 +90,7 @@ static void finish_held(int code)
     pthread_mutex_unlock(&held.mutex);
 }
 
-static atomic_int free_replies;
+static atomic_int free_replies; /* replies of on_free that were refused, since the server was freed */
 
 static void on_free(torc_server_call *call, const torc_message *request, void *arg)
 {
@@ -128,6 +139,7 @@ static void add(const char *method, struct torc_handler handler)
     assert_int_equal(torc_server_add_method(server, method, &handler, NULL), 0);
 }
 
+/* Makes the server on `rts`, with these options otherwise, and adds its methods. It does not listen yet. */
 static void server_make(struct torc_server_options o)
 {
     torc_error *error = NULL;
@@ -188,7 +200,8 @@ static void client_make(struct client *c)
     assert_non_null(c->ch);
 }
 
-/* Returns the index of the runtime that has the client's connection, or -1 if the RPC fails. */
+/* Returns the index of the runtime that has the client's connection, or -1 if the RPC fails. Makes the client if it is
+ * not made. */
 static int client_where(struct client *c)
 {
     if (!c->ch)
@@ -199,6 +212,7 @@ static int client_where(struct client *c)
     return where;
 }
 
+/* Begins a call of a.B/Hold. Makes the client if it is not made. */
 static void client_hold(struct client *c)
 {
     if (!c->ch)
@@ -208,7 +222,7 @@ static void client_hold(struct client *c)
     torc_runtime_poll(c->rt, 0);
 }
 
-/* Begins a call of a.B/Hold on each of the first n clients, and turns their loops until the server holds the calls. */
+/* Begins a call of a.B/Hold on each of the first n clients, and turns their loops until `held` has n calls. */
 static void clients_hold(int n)
 {
     for (int i = 0; i < n; i++) {
@@ -290,7 +304,7 @@ static void test_reuse_port(void **state)
     int used = 0;
     for (int i = 0; i < RUNTIMES; i++)
         used += counts[i] > 0;
-    assert_true(used > 1); /* the system chooses; all 40 on one: 1 in 4 to the 39th */
+    assert_true(used > 1); /* the system chooses; all 40 on one: less than 1 in 4 to the 39th */
     char *again = NULL;
     torc_error *error = NULL;
     assert_int_equal(torc_server_listen(server, "192.0.2.1:1", torc_credentials_insecure(), &again, &error), TORC_EIO);
@@ -369,8 +383,8 @@ static void test_a_large_reply(void **state)
     free(zeros);
 }
 
-/* max_connections is below the number of runtimes: that many connections are served. A further one is closed, since
- * each of them has an RPC. */
+/* max_connections, 3, is below the number of runtimes: three connections are served. A fourth is closed, since each of
+ * the three has an RPC. */
 static void test_max_connections(void **state)
 {
     (void)state;
@@ -473,7 +487,8 @@ static void test_free_in_a_handler(void **state)
     }
 }
 
-/* A runtime that ends takes its connections along; the others go on. */
+/* A runtime that is freed ends its connections. The RPCs of the other runtimes go on, and these get the new
+ * connections. */
 static void test_end_of_another_runtime(void **state)
 {
     (void)state;

@@ -1,5 +1,8 @@
 /* Servers of the public API (torc/server.h), called through a channel on another runtime: both kinds of handlers,
- * answers from the loop and from other threads, waits, back-pressure, events, deadlines, compression, ends. */
+ * answers from the loop and from other threads, waits, back-pressure, events, deadlines, compression, ends. Each test
+ * has a server with five methods on `rt`, which has a thread unless setup_caller made it, and a channel on `client_rt`,
+ * which has a thread. Handlers answer at once, or leave the call in `queue`: the test takes it by next_call and
+ * finishes it. A test that frees the server or `rt` sets the variable to NULL. expect_end frees the stream. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -16,8 +19,7 @@ static torc_runtime *rt, *client_rt;
 static torc_server *server;
 static torc_channel *ch;
 static char *bound;
-
-/* Calls that handlers hand over to the test's thread. */
+/* Calls that handlers hand over to the test's thread; n were handed over, and the test has taken `taken` of them. */
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
@@ -25,7 +27,6 @@ static struct {
     const torc_message *requests[64];
     size_t n, taken;
 } queue = {.mutex = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
-
 static atomic_int cancels, releases, handlers_released;
 
 static void queue_call(torc_server_call *call, const torc_message *request)
@@ -37,6 +38,7 @@ static void queue_call(torc_server_call *call, const torc_message *request)
     pthread_mutex_unlock(&queue.mutex);
 }
 
+/* Waits for a call. `request` may be NULL; *request lives until the call is finished, and is NULL for a stream. */
 static torc_server_call *next_call(const torc_message **request)
 {
     pthread_mutex_lock(&queue.mutex);
@@ -122,7 +124,6 @@ static void add(const char *method, struct torc_handler handler)
     handler.arg = &handlers_released;
     assert_int_equal(torc_server_add_method(server, method, &handler, NULL), 0);
 }
-
 #define ADD(method, ...) add(method, (struct torc_handler){__VA_ARGS__})
 
 static void make_server(struct torc_server_options options, enum torc_runtime_mode mode)
@@ -265,7 +266,7 @@ static void test_answers_of_another_thread(void **state)
 
 /* --- streams --- */
 
-/* Echoes on the calling thread until the client half-closes. */
+/* Echoes on the calling thread until the client half-closes, and then finishes the call. */
 static void echo_stream(torc_server_call *call)
 {
     const torc_message *m = NULL;
@@ -328,8 +329,7 @@ static void test_limits_of_waits(void **state)
     expect_end(s, TORC_STATUS_UNKNOWN);
 }
 
-/* A client that does not read stops the sender, once the client's window and the 64 KiB that the server queues are
- * full. Nothing is lost. */
+/* A sender stops when the window of a client that does not read and the server's 64 KiB are full. Nothing is lost. */
 static void test_back_pressure(void **state)
 {
     (void)state;
@@ -358,7 +358,7 @@ static void test_back_pressure(void **state)
 /* --- events --- */
 
 struct pusher {
-    int left;
+    int left; /* messages that push has yet to send */
     atomic_int received, half_closed;
 };
 
@@ -458,7 +458,7 @@ static void test_cancelled_by_the_client(void **state)
     assert_int_equal(cancels, 1);
 }
 
-/* The deadline ends the RPC on both sides. The server's is later, since it counts from the request's arrival. */
+/* The deadline ends the RPC on both sides. The server's deadline is later: it counts from the request's arrival. */
 static void test_deadline(void **state)
 {
     (void)state;

@@ -1,6 +1,12 @@
 /* Servers with TLS: each address has its credentials, the client's certificate reaches the handler and the
  * application's own check, files are reloaded, a new connection can take the place of a handshake, and neither side
- * accepts credentials for the other. */
+ * accepts credentials for the other.
+ *
+ * `root` has issued leaf, client and twice; `other_root` has issued second_leaf and nobody. The tests share these
+ * certificates, the runtime `rt`, which has a thread, and `server`, to which they add addresses (listen_with). Tests of
+ * hooks and of handshakes make servers of their own on `rt` (server_with). The thread of `rt` calls handlers, on_verify
+ * and on_line; test_a_handshake_fails_as_it_makes_room sets `rt` to a runtime that it drives itself. `ask` makes one
+ * client, with a runtime that the test's thread drives. */
 #include <netinet/in.h>
 #include <openssl/x509.h>
 #include <pthread.h>
@@ -91,6 +97,7 @@ static int teardown(void **state)
     return torc_runtime_free(rt);
 }
 
+/* Makes `server` listen, and releases the credentials. Returns the address, which the caller frees with torc_free. */
 static char *listen_with(torc_credentials *credentials)
 {
     char *bound = NULL;
@@ -101,6 +108,8 @@ static char *listen_with(torc_credentials *credentials)
     return bound;
 }
 
+/* Returns a server's credentials from texts, with the certificate `leaf`; the caller releases them. clients: the root
+ * of client certificates; NULL: the server asks for none. how: enum torc_client_certificates. */
 static torc_credentials *texts(const struct kit_cert *clients, int64_t how)
 {
     struct torc_server_tls_options o = {TORC_SIZE(torc_server_tls_options), .certificate_pem = leaf.cert_pem,
@@ -179,16 +188,18 @@ static void test_each_address_has_its_own(void **state)
 
 /* --- the application's own check --- */
 
-enum how { ACCEPT, REFUSE, LATER };
+enum how { ACCEPT, REFUSE, LATER }; /* LATER: on_verify does not answer */
 
+/* The `arg` of on_verify and on_release. The test's, and valid until on_release. */
 struct hook {
     enum how how;
     int asked, released;
-    torc_tls_peer *pending;
+    torc_tls_peer *pending;          /* with LATER: the peer, to be answered by accept_later */
     const struct kit_cert *expected; /* NULL: the client shows none */
     sem_t changed;                   /* posted after each question and at the release */
 };
 
+/* Asserts what the peer says: its chain is h->expected and `root`, or it has no certificate. */
 static void look_at(const torc_tls_peer *peer, const struct hook *h)
 {
     const struct kit_cert *chain[] = {h->expected, &root};
@@ -229,6 +240,7 @@ static void on_release(void *arg)
     sem_post(&h->changed);
 }
 
+/* Returns credentials as texts does, with the root `root` and with `h` as their hook. */
 static torc_credentials *checked(struct hook *h, int64_t how)
 {
     struct torc_server_tls_options o = {TORC_SIZE(torc_server_tls_options), .certificate_pem = leaf.cert_pem,
@@ -247,7 +259,7 @@ static void await(struct hook *h)
     }
 }
 
-static char last_line[512];
+static char last_line[512]; /* of the server's log, about the application's check; cut to fit */
 
 static void on_line(enum torc_log_level level, const char *module, const char *message, void *arg)
 {
@@ -256,8 +268,8 @@ static void on_line(enum torc_log_level level, const char *module, const char *m
         snprintf(last_line, sizeof(last_line), "%s", message);
 }
 
-/* Makes a server and takes ownership of the credentials. Returns the address; the test frees the server and the
- * address. */
+/* Starts a server with these options (0: their defaults), and releases the credentials. Returns the address; the caller
+ * frees the server, and the address with torc_free. */
 static char *server_with(torc_server **s, torc_credentials *c, int64_t handshake_timeout_ms, int64_t max_connections)
 {
     struct torc_handler who = {TORC_SIZE(torc_handler), .unary = on_who};
@@ -272,6 +284,7 @@ static char *server_with(torc_server **s, torc_credentials *c, int64_t handshake
     return bound;
 }
 
+/* Makes the file `name` in `dir`, or replaces it at once. */
 static void put(const char *name, const char *text)
 {
     char path[128], fresh[144];
@@ -364,7 +377,7 @@ static void test_a_hook_sees_each_client(void **state)
     torc_free(address);
 }
 
-/* A thread that waits for a post of h->changed and then accepts the client that the hook left pending. */
+/* A thread that waits for a post of h->changed and then accepts h->pending, which frees the peer. */
 static void *accept_later(void *arg)
 {
     struct hook *h = arg;
@@ -389,8 +402,8 @@ static void test_a_hook_answers_later(void **state)
     torc_free(address);
 }
 
-/* While the hook has not answered, the handshake times out or the server is freed, and the connection closes. An answer
- * after that changes nothing. */
+/* While the hook has not answered, the handshake times out, and the RPC fails, or the server is freed. An answer after
+ * that only gives up the peer, and then the hook is released. */
 static void test_a_hook_that_does_not_answer(void **state)
 {
     (void)state;
@@ -433,7 +446,7 @@ static void test_a_hook_that_does_not_answer(void **state)
     }
 }
 
-/* Returns a socket that is connected to the server's port and says nothing. */
+/* Returns a socket that is connected to the server's port and has sent nothing; the caller closes it. */
 static int connect_to(const char *address)
 {
     struct sockaddr_in to = {.sin_family = AF_INET,
@@ -466,8 +479,8 @@ static void test_a_handshake_makes_room(void **state)
     torc_free(address);
 }
 
-/* The first client's handshake fails in the turn in which the second client takes its place. It counts as failed once.
- */
+/* The first client's handshake fails in the turn in which the second client takes its place. The handshake counts as
+ * failed once. */
 static void test_a_handshake_fails_as_it_makes_room(void **state)
 {
     (void)state;

@@ -3,16 +3,18 @@
  *
  * The cluster and its endpoints are one YAML text. `torc simulate --resources` reads it from a file, the clients get it
  * from a control plane. A client is a channel on a runtime of its own: connections and ADS streams are not shared.
- * Backends are servers of the public API, which record their load with each RPC.
+ * Backends are servers of the public API on one runtime, which record their load with each answer. The test's thread
+ * drives these runtimes; the control plane has a thread.
  *
- * `torc simulate --calls` says which client begins an RPC with which key, and when. The test begins the RPCs, and
- * answers them after their time of service, in the order of these times. It waits until each event has happened before
- * it causes the next one, so the speed of the machine does not matter. The clients decide where an RPC goes.
+ * `torc simulate --calls` says which client begins an RPC with which key, and when. The test begins and answers the
+ * RPCs in the order of these times; an answer comes when the time of service has passed since the begin. The times are
+ * only compared with one another: the test waits until a backend has each RPC, and a client has seen the ends of its
+ * answered RPCs before it begins the next one. So the speed of the machine does not matter. The clients decide where an
+ * RPC goes.
  *
- * With hashing every backend must get exactly as many RPCs as torc simulate says. Two things are left to chance: with
- * bounded loads, the order of one client's events in one microsecond; and where the schedule of each client's
- * weighted_round_robin begins. There a backend's RPCs may differ by 5 %; differences seen are below 1 %.
- */
+ * With ring_hash and maglev every backend must get exactly as many RPCs as torc simulate says. Two things are left to
+ * chance: with bounded loads, the order of one client's events in one microsecond; and where the schedule of each
+ * client's weighted_round_robin begins. There a backend's RPCs may differ by 5 %; differences seen are below 1 %. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,15 +31,16 @@
 #include "support/net/port.h"
 
 /* A backend takes SERVICE_MS for an RPC. In an example with `slow`, every second backend takes SLOWNESS times as long.
- * In an example with `dies`, backend DYING dies at DEATH_MS. */
+ * In an example with `dies`, backend DYING dies at DEATH_MS. These times count from the moment at which torc
+ * simulate begins to count calls. */
 enum { CLIENTS = 40, BACKENDS = 40, SERVICE_MS = 100, SLOWNESS = 3, DYING = 17, DEATH_MS = 1250, LEAST_CALLS = 100000 };
-enum { DESCRIPTORS = 6000, WARM_UP_CALLS = 80 };
+enum { DESCRIPTORS = 6000, WARM_UP_CALLS = 80 }; /* files that the process may need; RPCs of a round of warm_up */
 
 struct backend {
-    torc_server *server;
+    torc_server *server; /* NULL: the backend has died */
     char address[32];
-    int port_fd; /* holds the port, also while nobody listens there */
-    uint64_t calls, simulated;
+    int port_fd;               /* holds the port, also while nobody listens there */
+    uint64_t calls, simulated; /* RPCs that it got, and that it gets by torc simulate */
     uint64_t ended, busy; /* the load that it reports: RPCs that it answered; the sum of their times, in SERVICE_MS */
     bool slow;
 };
@@ -49,11 +52,11 @@ struct client {
 };
 
 struct call {
-    uint64_t at_us;
+    uint64_t at_us; /* when it begins */
     struct client *client;
     unsigned key;
-    struct backend *backend;
-    torc_server_call *served;
+    struct backend *backend;      /* NULL: no backend has the RPC yet */
+    torc_server_call *served;     /* the backend's handle, until call_end */
     bool arrived, answered, done; /* at the backend; by the backend; at the client */
     int code;
 };
@@ -64,9 +67,9 @@ struct calls {
 };
 
 struct example {
-    const char *cluster;  /* fields of the Cluster */
-    const char *simulate; /* options of torc simulate */
-    bool slow, dies, exact;
+    const char *cluster;    /* fields of the Cluster */
+    const char *simulate;   /* options of torc simulate */
+    bool slow, dies, exact; /* exact: no backend's RPCs may differ */
 };
 
 static struct kit_mesh *mesh;
@@ -124,7 +127,7 @@ static void call_begin(struct call *call)
         turn(call->client);
 }
 
-/* Answers the RPC. If the RPC is done already, its backend has died. */
+/* Answers the RPC. If the RPC is done already, its backend has died, and only the backend's handle is given up. */
 static void call_end(struct call *call)
 {
     struct backend *b = call->backend;
@@ -139,6 +142,7 @@ static void call_end(struct call *call)
     torc_server_call_reply(call->served, "", 0);
 }
 
+/* Returns when the time of service is over. */
 static uint64_t call_end_us(const struct call *call)
 {
     return call->at_us + 1000 * SERVICE_MS * (call->backend->slow ? SLOWNESS : UINT64_C(1));
@@ -146,8 +150,8 @@ static uint64_t call_end_us(const struct call *call)
 
 /* --- the run --- */
 
-/* Ends the calls whose time of service is over at until_us, in that order. under_way: calls of fast backends, and of
- * slow ones, each in the order of their ends. */
+/* Ends the calls whose time of service is over at until_us, in the order of their ends. under_way: the calls of fast
+ * backends, and those of slow ones, each list in the order of the ends. */
 static void end_until(struct calls under_way[2], uint64_t until_us)
 {
     for (;;) {
@@ -164,7 +168,8 @@ static void end_until(struct calls under_way[2], uint64_t until_us)
     }
 }
 
-/* Stops the backend as a crash does, and waits until its RPCs have failed and each client knows. */
+/* Frees the backend's server, which closes its connections, and waits until the RPCs under way there have failed.
+ * Then turns each client until it has nothing to do: by then it has seen its connection close. */
 static void die(struct backend *b, const struct calls under_way[2])
 {
     torc_server_free(b->server);
@@ -181,7 +186,7 @@ static void die(struct backend *b, const struct calls under_way[2])
             continue;
 }
 
-/* Returns how many RPCs failed. */
+/* Makes the n calls, which are in the order of their begins. Returns how many RPCs failed. */
 static uint64_t replay(const struct example *e, struct call *calls, size_t n)
 {
     struct calls under_way[2] = {0};
@@ -208,8 +213,8 @@ static uint64_t replay(const struct example *e, struct call *calls, size_t n)
     return failed;
 }
 
-/* Makes RPCs until slow backends get about a quarter of them or less: the client then has the weights of all backends.
- */
+/* Makes rounds of RPCs until slow backends get at most about a quarter of a round: the client then has the weights of
+ * all backends. */
 static void warm_up(struct client *c)
 {
     unsigned to_slow;
@@ -240,6 +245,7 @@ static void read_backend(const char *line)
     }
 }
 
+/* Runs torc simulate, which writes the calls to calls_path, and sets `simulated` of each backend. */
 static void simulate(const struct example *e)
 {
     struct tc_buf command = {0};
@@ -263,7 +269,7 @@ static void simulate(const struct example *e)
     tc_buf_fini(&command);
 }
 
-/* Reads what --calls wrote. The caller frees the calls with tc_free. */
+/* Returns the *n calls that --calls wrote; the caller frees them with tc_free. */
 static struct call *read_calls(size_t *n)
 {
     TC_VEC(struct call) calls = {0};
@@ -304,7 +310,8 @@ static void start_backend(struct backend *b)
     assert_int_equal(torc_server_start(b->server, NULL), 0);
 }
 
-/* Gives the cluster and its endpoints to the control plane and to torc simulate. */
+/* Gives the cluster and its endpoints to the control plane and, by a file, to torc simulate. The control plane also
+ * gets the listener "svc", whose route hashes the header "key". */
 static void put_mesh(const char *cluster)
 {
     struct tc_buf text = {0};
@@ -335,6 +342,7 @@ static void put_mesh(const char *cluster)
     tc_buf_fini(&text);
 }
 
+/* Fails if a backend got other RPCs than torc simulate says: by more than 5 %, or, with `exact`, at all. */
 static void compare(const struct example *e)
 {
     double worst = 0;

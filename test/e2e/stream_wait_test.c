@@ -1,5 +1,9 @@
 /* Streams for threads that wait: time limits, several senders, and streams that one thread finishes or frees while
- * another uses them. Each test runs on a runtime with a thread, and on one that the waiting threads drive. */
+ * another uses them. Each test runs on a runtime with a thread, and on one that the waiting threads drive.
+ *
+ * Each test has an echo server (kits/backends.h), whose loop has a thread of its own, and the channel `ch` to it on
+ * `rt`. "a.B/Deaf" does not read, and does not answer. Three tests look inside a torc_stream (api/call_object.h) to
+ * know that another thread waits: at `receiving` and `end` under the runtime's lock, or at the count of references. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -17,6 +21,7 @@ static struct kit_backends *kit;
 static torc_runtime *rt;
 static torc_channel *ch;
 
+/* The handler of a.B/Deaf: the RPC runs until the client ends it. */
 static void on_deaf_call(void *arg, struct tc_server_call *call)
 {
     (void)arg, (void)call;
@@ -53,6 +58,7 @@ static int teardown(void **state)
     return kit_backends_close(kit, rt, ch);
 }
 
+/* Finishes the stream, which the caller still frees, and asserts the status code. */
 static void expect_code(torc_stream *s, int code)
 {
     torc_result *r = torc_stream_finish(s);
@@ -347,8 +353,8 @@ static void test_finish_ends_other_waits(void **state)
     torc_stream_free(s);
 }
 
-/* A thread finishes the stream while another waits for a message. The receiver, which may drive the loop, is woken at
- * whatever moment of its turn that is. */
+/* A thread finishes the stream while another waits for a message. The receiver, which may drive the loop, returns at
+ * whatever moment of the loop's turn the finish begins. */
 static void test_finish_while_a_receiver_drives(void **state)
 {
     (void)state;
@@ -368,7 +374,8 @@ static void test_finish_while_a_receiver_drives(void **state)
     }
 }
 
-/* Flags compress each message or not. The echo comes back whole either way. */
+/* A flag says whether a message is compressed. The echo comes back whole either way. Flags that contradict one another,
+ * or the RPC's options, are refused. */
 static void test_compression_of_a_message(void **state)
 {
     (void)state;

@@ -1,6 +1,11 @@
 /* Generated code of both sides (test/stubs/mirror.proto): a torc_server with typed handlers, and typed calls to it. All
  * four kinds of methods, malformed requests, responses that cannot be packed, failures with details, handlers that are
- * missing, and what is refused. */
+ * missing, and what is refused.
+ *
+ * Once is unary, Each streams responses, Last streams requests, and Both streams both; all messages are Kinds. Each
+ * test has a server on a runtime, whose thread calls the handlers. The handler `both` leaves its call to both_thread, a
+ * thread that waits. `serve` starts the server with a test's handlers, whose `arg` is &one, and opens the channel `ch`
+ * to it on the same runtime. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -22,10 +27,11 @@ typedef struct torc__test__mirror__mirror__handlers Handlers;
 static torc_runtime *rt;
 static torc_server *server;
 static torc_channel *ch;
-static pthread_t thread;
+static pthread_t thread; /* both_thread, if `threaded` */
 static bool threaded;
-static atomic_int parse_errors;
+static atomic_int parse_errors; /* malformed requests that a handler of a stream saw */
 
+/* Returns a message with this number, which owns nothing. */
 static Kinds kinds(int32_t number)
 {
     Kinds k;
@@ -36,6 +42,7 @@ static Kinds kinds(int32_t number)
 
 /* --- handlers --- */
 
+/* Answers with the request's number plus *arg, and its text plus "!". */
 static void once(torc_server_call *call, const Kinds *request, void *arg)
 {
     Kinds reply = kinds(request->f_int32 + *(const int *)arg);
@@ -43,6 +50,7 @@ static void once(torc_server_call *call, const Kinds *request, void *arg)
     assert_int_equal(torc__test__mirror__mirror__once__reply(call, &reply), 0);
 }
 
+/* Answers with as many messages as the request says, numbered from 0. */
 static void each(torc_server_call *call, const Kinds *request, void *arg)
 {
     (void)arg;
@@ -53,7 +61,7 @@ static void each(torc_server_call *call, const Kinds *request, void *arg)
     torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
 }
 
-/* Client streaming by events: adds up the messages. */
+/* Client streaming by events: adds up the messages in *arg, which is in the call's arena. */
 static void last_on_message(torc_server_call *call, const torc_message *message, void *arg)
 {
     const Kinds *request = torc__test__mirror__mirror__last__request(call, message);
@@ -215,7 +223,7 @@ static void test_bidirectional(void **state)
     torc_stream_free(stream);
 }
 
-/* Asserts that the RPC failed with this text, and frees the stream. */
+/* Finishes and frees the stream. Asserts that the RPC failed with INTERNAL and this text. */
 static void is_internal(torc_stream *stream, const char *text)
 {
     torc_result *result = torc_stream_finish(stream);
@@ -365,6 +373,7 @@ static void test_misuse_of_a_unary_call(void **state)
 
 /* --- failures with details --- */
 
+/* Makes an RPC of Once that gives its handler `kind`: a way to fail, or a length. The caller frees the result. */
 static torc_result *ask_for_failure(int32_t kind)
 {
     Kinds request = kinds(kind);
@@ -374,6 +383,7 @@ static torc_result *ask_for_failure(int32_t kind)
 
 enum { WITH_DETAILS, WITHOUT_DETAILS, ONE_IS_NULL, ONE_IS_RAW, ONE_IS_BAD, NO_LIST, IT_IS_OK, NO_CODE, NOT_UTF8 };
 
+/* Fails in the way that the request says, of the enum above. */
 static void failing(torc_server_call *call, const Kinds *request, void *arg)
 {
     (void)arg;
@@ -477,6 +487,7 @@ static void test_details(void **state)
     torc_arena_free(arena);
 }
 
+/* Fails with a detail whose text has as many bytes as the request says. */
 static void failing_at_length(torc_server_call *call, const Kinds *request, void *arg)
 {
     (void)arg;
@@ -491,8 +502,8 @@ static void failing_at_length(torc_server_call *call, const Kinds *request, void
     free(text);
 }
 
-/* Details that are larger than the client accepts, or than the server sends (1 MiB), end the RPC with INTERNAL. The
- * next RPC gets its details. */
+/* Details that make the trailers larger than the client accepts (16 KiB), or than the server sends (1 MiB), end the RPC
+ * with INTERNAL. In trailers details are base64, a third longer. The next RPC gets its details. */
 static void test_details_too_large(void **state)
 {
     (void)state;
@@ -554,7 +565,7 @@ static void strict_each(torc_server_call *call, const ProtobufCMessage *request,
     (void)call, (void)request, (void)handlers, (void)arg;
 }
 
-/* A struct of handlers that is larger than 64 KiB. */
+/* A struct of handlers that is larger than 64 KiB. Only the last handler is set. */
 static void test_many_methods(void **state)
 {
     (void)state;
