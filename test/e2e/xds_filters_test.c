@@ -1,5 +1,10 @@
 /* HTTP filters and settings of routes, end to end: fault injection with overrides (A33, A39), retries (A44), limits of
- * the deadline (A31), runtime fractions (A28), rewritten authorities (A81). */
+ * the deadline (A31), runtime fractions (A28), rewritten authorities (A81).
+ *
+ * Each test has meshes of its own (kits/mesh.h): clusters "c0" and "c1" with one backend each, and a listener "svc"
+ * with the test's filters and routes. Some tests put further listeners, each with a channel of its own. The test's
+ * thread makes the RPCs; only `count` runs on the runtime's thread. The tests look at the status, its text, the number
+ * of attempts, and at how many RPCs a backend received. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,12 +26,13 @@
 
 #define TYPE "\"@type\": type.googleapis.com/"
 #define FAULT TYPE "envoy.extensions.filters.http.fault.v3.HTTPFault"
-/* An HTTP filter; `settings` with a comma in front, or "". */
+/* A filter for fault injection; `settings` with a comma in front, or "". */
 #define FILTER(name, settings) "{name: " name ", typed_config: {" FAULT settings "}},"
 #define ALWAYS "percentage: {numerator: 100}"
 #define ROUTE(more) "{match: {prefix: \"\"}, route: {cluster: c0}" more "}"
 
-/* Makes a mesh of clusters "c0", "c1" with one backend each, and a listener "svc" with these filters and routes. */
+/* Makes a mesh of clusters "c0", "c1" with one backend each, a listener "svc" with these filters and routes, and a
+ * channel to "svc". */
 static struct kit_mesh_world open_world(const char *filters, const char *routes)
 {
     struct kit_mesh_world w = kit_mesh_world_open_clusters(2);
@@ -34,7 +40,8 @@ static struct kit_mesh_world open_world(const char *filters, const char *routes)
     return w;
 }
 
-/* Makes a call. In `headers` (or NULL) names and values alternate, and a NULL ends them; timeout_ms -1: 60 s. */
+/* Makes a call with an explanation. In `headers` (or NULL) names and values alternate, and a NULL ends them; timeout_ms
+ * -1: 60 s. The caller frees the result. */
 static torc_result *call(torc_channel *ch, const char *method, const char *request, const char *const *headers,
                          int64_t timeout_ms)
 {
@@ -51,6 +58,7 @@ static torc_result *call(torc_channel *ch, const char *method, const char *reque
     return r;
 }
 
+/* Makes a call with this header (name NULL: none). Returns its status code. */
 static int code_with(torc_channel *ch, const char *name, const char *value)
 {
     const char *const headers[] = {name, value, NULL};
@@ -160,7 +168,7 @@ static void delays(void **state)
     assert_true(now_ms() - began >= 200);
     assert_non_null(strstr(torc_result_explain(r), "{\"filter\":\"slow\",\"effect\":\"delayed by 0.200 s\"}"));
     torc_result_free(r);
-    /* The delay comes before the abort. */
+    /* The first filter delays the RPC, then the second filter aborts it. */
     began = now_ms();
     assert_int_equal(code_with(w.ch, "x-envoy-fault-abort-grpc-request", "5"), TORC_STATUS_NOT_FOUND);
     assert_true(now_ms() - began >= 200);
@@ -192,13 +200,14 @@ static void delays_by_header(void **state)
     kit_mesh_world_close(&w);
 }
 
-/* Counts the calls that have ended. */
+/* Counts the calls that have ended, whatever their status. */
 struct ends {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
     int n;
 };
 
+/* The result's callback, on the runtime's thread. */
 static void count(const torc_result *r, void *arg)
 {
     struct ends *e = arg;
@@ -209,6 +218,7 @@ static void count(const torc_result *r, void *arg)
     pthread_mutex_unlock(&e->mutex);
 }
 
+/* Waits, without a limit, until n calls have ended. More than n fail the test. */
 static void wait_for(struct ends *e, int n)
 {
     pthread_mutex_lock(&e->mutex);
@@ -218,7 +228,8 @@ static void wait_for(struct ends *e, int n)
     pthread_mutex_unlock(&e->mutex);
 }
 
-/* While one RPC is delayed, the next one passes without a delay. Cancelling the delayed RPC makes room for another. */
+/* While one RPC is delayed, the next one passes without a delay. The delayed RPC ends when it is cancelled. This
+ * happens twice. */
 static void active_faults_are_limited(void **state)
 {
     (void)state;
@@ -239,6 +250,7 @@ static void active_faults_are_limited(void **state)
     wait_for(&done, 3);
 }
 
+/* An override of the filter "f"; `settings` with a comma in front, or "". */
 #define OVERRIDE(settings) "typed_per_filter_config: {f: {" FAULT settings "}}"
 
 static void overrides(void **state)
@@ -278,6 +290,7 @@ static void overrides(void **state)
 
 /* --- retries --- */
 
+/* Makes a call that the backend fails with this code. Returns the number of attempts. */
 static unsigned attempts_of(torc_channel *ch, int code)
 {
     char text[8];
@@ -357,6 +370,7 @@ static void retries_of_virtual_host(void **state)
 
 /* --- deadlines (A31) --- */
 
+/* Makes a call that is never answered. Asserts that its deadline was this many seconds after its start. */
 static void expect_deadline(torc_channel *ch, int64_t timeout_ms, double seconds)
 {
     torc_result *r = call(ch, HANG, "x", NULL, timeout_ms);
@@ -391,7 +405,9 @@ static void deadlines(void **state)
     kit_mesh_world_close(&w);
 }
 
-/* Each RPC draws its own number. */
+/* --- runtime fractions (A28) --- */
+
+/* Each RPC draws its own random number. */
 static void runtime_fraction(void **state)
 {
     TC_CASE(LR15);
@@ -406,6 +422,8 @@ static void runtime_fraction(void **state)
 
 /* --- authorities (A81) --- */
 
+/* Returns a bootstrap whose xDS server has these features besides "xds_v3", each with a comma in front. The caller
+ * frees the text with tc_free. */
 static char *bootstrap(const struct kit_mesh_world *w, const char *features)
 {
     return tc_asprintf("{\"xds_servers\": [{\"server_uri\": \"%s\", \"channel_creds\": [{\"type\": \"insecure\"}], "
@@ -413,8 +431,8 @@ static char *bootstrap(const struct kit_mesh_world *w, const char *features)
                        kit_mesh_control_plane(w->k), features);
 }
 
-/* Puts a cluster `name` with one endpoint at the address and of this hostname, and a listener `name` to it, which
- * rewrites the authority of methods below "/torc". */
+/* Puts a cluster `name` with one endpoint, at the port of `address` and with this hostname ("": none), and a listener
+ * `name` to it, which rewrites the authority of methods that begin with "/torc". */
 static void put_named(struct kit_mesh_world *w, const char *name, const char *address, const char *hostname)
 {
     kit_mesh_put(
@@ -436,6 +454,8 @@ static void put_named(struct kit_mesh_world *w, const char *name, const char *ad
     tc_free(routes);
 }
 
+/* Makes a channel to the listener `name`. features: as for bootstrap. creds: borrowed; NULL: plaintext. authority: the
+ * channel's option; NULL: none. */
 static torc_channel *named_channel(struct kit_mesh_world *w, const char *name, const char *features,
                                    torc_credentials *creds, const char *authority)
 {
@@ -450,6 +470,7 @@ static torc_channel *named_channel(struct kit_mesh_world *w, const char *name, c
     return ch;
 }
 
+/* Makes a call, and asserts that the backend received it with this authority. */
 static void expect_authority(torc_channel *ch, const char *authority)
 {
     torc_result *r = call(ch, HEADERS, "x", NULL, -1);
@@ -514,8 +535,8 @@ static void authority_of_dns_cluster(void **state)
     kit_mesh_world_close(&w);
 }
 
-/* Puts a cluster "mixed" with two endpoints, one of them with a name for which its certificate is not valid, and a
- * listener whose route retries. */
+/* Puts a cluster "mixed" with the two backends of `secure` as endpoints, one of them with a name for which its
+ * certificate is not valid, and a listener "mixed" whose route rewrites the authority and retries. */
 static void put_one_bad_name(struct kit_mesh_world *w, struct kit_backends *secure)
 {
     kit_mesh_put(

@@ -1,5 +1,5 @@
 /* Localities that change their priorities a thousand times. After the first 200 changes no connection is made,
- * descriptors do not grow, and memory grows by at most 2 MiB. */
+ * descriptors do not grow, and memory grows by at most 2 MiB. With sanitizers memory is only printed. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ enum { FLAPS = 1000, SETTLED = 200, MAX_GROWTH_KB = 2048 };
 /* The flaps go through these in turn. After each, the test waits for one of two backends. */
 static const struct {
     const char *localities;
-    size_t serves; /* and the next one */
+    size_t serves; /* the first of the two backends; the second is serves + 1 */
 } shapes[] = {
     {"0/a: 0, 1; 1/b: 2, 3", 0}, {"0/b: 2, 3; 1/a: 0, 1", 2},
     {"0/a: 0, 1; 0/b: 2, 3", 0},                   /* one priority */
@@ -36,6 +36,7 @@ static const struct {
     {"0/b: 2, 3; 1/a: 0, 1", 2},
 };
 
+/* Returns the resident memory of this process, which has the servers too, in KiB. */
 static size_t resident_kb(void)
 {
     unsigned long total, resident;
@@ -70,6 +71,7 @@ static uint64_t made(struct kit_mesh *k)
     return n;
 }
 
+/* policy: as `more` of kit_mesh_put_cluster. */
 static void flapping(const char *policy)
 {
     struct kit_mesh *k = kit_mesh_new(4);

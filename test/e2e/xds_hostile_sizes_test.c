@@ -1,10 +1,14 @@
 /* Responses that are as large, or as expensive, as the limits allow, with many kinds of content. `torc call`, as a
- * process, rejects all but the good ones and uses at most 2 s of CPU time for each. Its RPCs to another backend, 100 a
- * second, go on.
+ * process, rejects all but the good ones and uses at most 2 s of CPU time for each response. Its RPCs to another
+ * backend, 100 a second, go on.
  *
  * With the stricter limits of docs/operations/limits.md a rejected response raises the peak of resident memory by at
- * most 32 MB, or by 42 MB if it has the most endpoints. With the default limits, where a response has up to 64 MiB, it
- * raises the peak by at most 200 MB. */
+ * most 32,000 KiB, or by 42,000 KiB if it has the most endpoints. With the default limits, where a response has up to
+ * 64 MiB, it raises the peak by at most 200,000 KiB, or by 280,000 KiB if it is a row of HOSTILE_COPIED. CPU time and
+ * memory are asserted only where FOOTPRINT_MEASURED.
+ *
+ * The tests share one mesh and one client (open_world), which has the stricter limits. The last test replaces the
+ * client with one that has the default limits. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,18 +24,19 @@
 #include "base/mem.h"
 
 #define STRICT "{\"ads_message_bytes\": 8388608, \"decode_bytes\": 12582912, \"held_bytes\": 67108864}"
-#define AROUND 4096 /* bytes around the resources of a response */
+#define AROUND 4096 /* bytes of a response that are left for all but its resources */
+/* How much a rejected response may add to the peak of resident memory, in KiB (the "kB" of /proc). */
 #define GROWN_KB_MAX (32 * 1000)
 #define GROWN_KB_MAX_BY_DEFAULT (200 * 1000)
 #define GROWN_KB_MAX_COPIED (280 * 1000) /* by default, for a row of HOSTILE_COPIED */
-#define MOST_ENDPOINTS_KB (42 * 1000)    /* the most that a response with 262,144 endpoints may add to the peak */
+#define MOST_ENDPOINTS_KB (42 * 1000)    /* with the stricter limits, for 262,144 endpoints */
 #define CPU_MS_MAX 2000
 /* Calls to the other backend were held up if the longest one and the CPU time both exceed this. A long call alone
  * may be due to a machine that stalls. */
 #define HELD_MS_MAX 1000
 
 static struct kit_mesh *k;
-static struct kit_process *client;
+static struct kit_process *client; /* one_resource_by_default makes it again */
 
 /* With the thread sanitizer the rows that need much CPU time are left out. */
 #if defined(__SANITIZE_THREAD__)
@@ -40,6 +45,7 @@ static struct kit_process *client;
 #define SLOW_ROWS true
 #endif
 
+/* A response: resources of the type `url`. All that it refers to is borrowed. */
 struct sending {
     const char *url, *version;
     const struct tc_slice *resources;
@@ -52,8 +58,9 @@ static void send_it(struct tc_control_plane *cp, void *arg)
     tc_control_plane_send(cp, s->url, s->version, s->resources, s->n);
 }
 
-/* Sends the resources and waits for a request that contains `nack`: the NACK, or the ACK if they are good. Appends a
- * line to `wrong` if CPU time, a call's time or the growth of the peak (most_kb) exceeds its limit. */
+/* Sends the resources and waits for a request that contains `nack`: the NACK, or the ACK if they are good. Where
+ * FOOTPRINT_MEASURED, appends a line to `wrong` if the CPU time, the growth of the peak (most_kb, in KiB) or the
+ * longest call exceeds its limit. */
 static void play(const struct sending *s, const char *nack, long most_kb, struct tc_buf *wrong)
 {
     size_t bytes = 0;
@@ -77,6 +84,7 @@ static void play(const struct sending *s, const char *nack, long most_kb, struct
                       longest);
 }
 
+/* Starts the client with these limits (NULL: the defaults), under which a response may have response_bytes. */
 static void open_client(const char *limits, size_t response_bytes)
 {
     hostile_resources_room(response_bytes - AROUND);
@@ -156,7 +164,7 @@ static void many_resources(void **state)
         resources[i] = tc_slice_str("\x0a\x01x");
     play(&(struct sending){CDS, "65,537 resources", resources, N + 1}, "NACK", GROWN_KB_MAX, &wrong);
     play(&(struct sending){CDS, "65,536 resources", resources, N}, "NACK", GROWN_KB_MAX, &wrong);
-    /* A large resource among many small ones. */
+    /* One resource of about 1 MB, which ends within a field, among many small ones. */
     hostile_half_unknown_fields(&b);
     resources[0] = tc_slice_of(b.data, b.len / 8);
     play(&(struct sending){EDS, "65,536 resources, one of them large", resources, N}, "NACK", GROWN_KB_MAX, &wrong);
@@ -165,6 +173,7 @@ static void many_resources(void **state)
         fail_msg("%s", tc_buf_cstr(&wrong));
 }
 
+/* Returns the row of that name, which must exist. */
 static const struct hostile_resource *find(const char *name)
 {
     size_t n;
@@ -176,8 +185,8 @@ static const struct hostile_resource *find(const char *name)
     return NULL;
 }
 
-/* One response after another, each sent as soon as the last one is answered. The client pauses between them, which
- * leaves most of the loop's time to other work. */
+/* Rejected responses one after another, each sent as soon as the last one is answered. The client pauses between them,
+ * so that such a server does not use up the client's CPU time. */
 static void without_end(void **state)
 {
     (void)state;
@@ -196,8 +205,8 @@ static void without_end(void **state)
     double took = (double)(tc_system_clock.monotonic_ns(NULL) - began_ns) / (double)TC_NS_PER_MS;
     print_message("4 responses: %.0f ms of CPU in %.0f ms\n", cpu, took);
     tc_buf_fini(&b);
-    /* After a response the client pauses for four times its cost, at most 2 s. Three pauses are within `took`. The test
-     * demands three times the mean cost for each. */
+    /* After a rejected response that cost 20 ms or more, the client pauses for four times that cost, at most 2 s. Three
+     * pauses are within `took`. The test demands three times the mean cost, at most 2 s, for each of them. */
     assert_true(took >= 3 * TC_MIN(cpu / 4 * 3, 2000.0));
     kit_process_go_on(client, 10);
 }

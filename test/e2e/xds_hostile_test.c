@@ -1,6 +1,10 @@
 /* A control plane that sends what no client should accept. `torc call`, as a process, rejects it within a second of CPU
- * time and grows by less than 20 MB, and its RPCs go on. Wall time is only printed, because other load on the machine
- * counts in it. The last test has a channel of its own, with a limit from the bootstrap. */
+ * time and grows by less than 20,000 KiB, and its RPCs go on. CPU time and memory are asserted only where
+ * FOOTPRINT_MEASURED. Wall time is only printed, because other load on the machine counts in it.
+ *
+ * The tests share one mesh and one client (open_world). The client's RPCs go to the cluster "good" at backend 0. The
+ * hostile assignments are for the cluster "victim", to which no RPC goes. The last test has a channel of its own in the
+ * test's process, with a limit from the bootstrap. */
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,6 +34,7 @@ static int64_t now_ns(void)
 
 /* --- the hostile resources --- */
 
+/* A response with one assignment. All that it refers to is borrowed. */
 struct sending {
     const struct tc_buf *resource;
     const char *version;
@@ -42,7 +47,7 @@ static void send_it(struct tc_control_plane *cp, void *arg)
     tc_control_plane_send(cp, EDS_URL, s->version, &resource, 1);
 }
 
-/* Returns the beginning of a ClusterLoadAssignment: the cluster's name, "victim". */
+/* Returns the beginning of a serialised ClusterLoadAssignment: the cluster's name, "victim". `refuses` frees it. */
 static struct tc_buf assignment(void)
 {
     struct tc_buf b = {0};
@@ -50,8 +55,9 @@ static struct tc_buf assignment(void)
     return b;
 }
 
-/* Sends the resource, frees it, and waits for the client's reaction: a NACK with the text `nack`, or with nack NULL
- * `logged` in the client's log. */
+/* Sends the resource and waits for the client's reaction: a NACK that contains `nack`, or, if nack is NULL, the text
+ * `logged` in the client's log. Asserts the limits of CPU time and memory, and frees the resource. `what` is printed,
+ * and is the response's version. */
 static void refuses(const char *what, struct tc_buf resource, const char *nack, const char *logged)
 {
     struct sending s = {&resource, what};
@@ -137,7 +143,7 @@ static void a_huge_response(void **state)
     b.len += HUGE_BYTES;
     refuses("a response of 80 MB", b, NULL, "larger than max (838");
     kit_process_wait_log(client, "vs. 67108864");
-    /* The next stream has all resources, and changes arrive. */
+    /* On the next stream the client asks for both assignments, and changes arrive. */
     kit_mesh_wait_request(k, "ClusterLoadAssignment 2 good victim");
     kit_mesh_take(k, 1);
     kit_mesh_put_endpoints(k, "good", "0/a: 1", NULL);

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 
+/* Replaces the file in one step, so that a reader never finds half of the text. */
 static void put_file(const char *path, const char *text)
 {
     char *temporary = tc_asprintf("%s.new", path);
@@ -20,6 +21,7 @@ static void put_file(const char *path, const char *text)
     tc_free(temporary);
 }
 
+/* Makes a channel whose bootstrap comes from the environment. */
 static torc_channel *channel_of(struct kit_mesh *k, const char *target)
 {
     torc_error *error = NULL;
@@ -47,7 +49,7 @@ static void a_file_that_comes_late(void **state)
     kit_mesh_wait_failure(other, TORC_STATUS_UNAVAILABLE, "No such file or directory");
     put_file(path, "{\"xds_servers\": 7}"); /* invalid content */
     kit_mesh_wait_failure(ch, TORC_STATUS_UNAVAILABLE, "field xds_servers: must be an array");
-    torc_channel_free(other); /* while the channel waits to read again */
+    torc_channel_free(other); /* while `other` waits to read the file again */
     put_file(path, kit_mesh_bootstrap(k));
     kit_mesh_wait_backend(k, ch, NULL, 0);
     kit_mesh_calls(ch, NULL, 10);

@@ -32,7 +32,7 @@ static void by_weights(void **state)
     kit_mesh_world_close(&w);
 }
 
-static atomic_uint finished;
+static atomic_uint finished; /* RPCs that succeeded; counted on the runtime's thread */
 
 static void on_result(const torc_result *result, void *arg)
 {
@@ -41,7 +41,8 @@ static void on_result(const torc_result *result, void *arg)
         atomic_fetch_add(&finished, 1);
 }
 
-/* Thirty RPCs that begin together and last 500 ms: each of three backends gets ten of them. */
+/* Thirty RPCs that begin together and last 500 ms spread evenly over three backends: with the few calls that wait for
+ * them, each backend gets at least ten. */
 static void over_all_endpoints(void **state)
 {
     TC_CASE(LQ10);

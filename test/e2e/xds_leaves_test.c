@@ -1,5 +1,9 @@
 /* Leaf clusters of aggregates end to end, over real sockets (kits/mesh.h): rejected, unresolved, changed and shared
- * leaves. The tests have the aggregate "agg" over one or two leaves, and assert whose backend gets the RPCs. */
+ * leaves.
+ *
+ * Each test has a mesh of four backends (setup) and the aggregate "agg" over one or two leaves. The listener "svc"
+ * leads to "agg", in one test also to the leaf itself. The tests assert whose backend gets the RPCs of `ch`, the test's
+ * one channel, or with which status the RPCs fail. teardown frees the channel and the mesh. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -131,7 +135,7 @@ static void another_eds_name(void **state)
     assert_int_equal(kit_mesh_take(k, 1), 5);
 }
 
-/* Returns how often the name appears in the last request of that type. */
+/* Returns how often the name appears in the last request of that type. `type` ends with a blank. */
 static unsigned asked_for(const char *requests, const char *type, const char *name)
 {
     unsigned n = 0;
@@ -144,7 +148,7 @@ static unsigned asked_for(const char *requests, const char *type, const char *na
     return n;
 }
 
-/* A cluster that both a route and an aggregate name: one subscription, one count of calls. */
+/* A route and an aggregate name the same cluster: it has one subscription of each type, and one count of calls. */
 static void shared_with_a_route(void **state)
 {
     TC_CASE(AG21);

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 
+/* Puts the collection `name` with these entries (YAML flow maps, separated by commas; "": none). */
 static void put_collection(struct kit_mesh *k, const char *name, const char *entries)
 {
     kit_mesh_put(k,
@@ -20,6 +21,7 @@ static void put_collection(struct kit_mesh *k, const char *name, const char *ent
                  name, entries);
 }
 
+/* Puts the collection `name` with backend i as its one endpoint. */
 static void put_backend(struct kit_mesh *k, const char *name, size_t i)
 {
     const char *port = strchr(kit_mesh_address(k, i), ':') + 1;
@@ -31,6 +33,7 @@ static void put_backend(struct kit_mesh *k, const char *name, size_t i)
     tc_free(entry);
 }
 
+/* Waits until backend i answers, then asserts that it gets all of 20 calls. */
 static void assert_serves(struct kit_mesh *k, torc_channel *ch, size_t i)
 {
     kit_mesh_wait_backend(k, ch, NULL, i);

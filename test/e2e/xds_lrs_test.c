@@ -1,6 +1,11 @@
 /* Load reports end to end, over real sockets (kits/mesh.h, kits/lrs.h): the sums at the LRS server equal the counts of
- * backends and callers. Most tests make calls, keep the outcomes in `seen`, wait until the reports have them all, and
- * compare the sums by locality and kind of drop. */
+ * backends and callers.
+ *
+ * Each test has a mesh, an LRS server and one channel of its own (struct world). Backend 0 is in locality "a", backend
+ * 1 in locality "b". Only a DNS cluster has the empty locality. Most tests make calls, keep the outcomes in `seen`,
+ * wait until the reports have them all, and compare the sums by locality and kind of drop. The server asks for a report
+ * every INTERVAL_MS until a test asks for another interval. The test's thread makes the calls. The servers' thread adds
+ * up the reports, and kit_lrs_look copies the sums. */
 #include <string.h>
 
 #include "support/case.h"
@@ -19,12 +24,12 @@
 struct world {
     struct kit_mesh *k;
     struct kit_lrs *lrs;
-    torc_channel *ch;
+    torc_channel *ch; /* to "svc"; NULL until the test opens it */
     struct kit_lrs_seen seen;
 };
 
-/* Makes a mesh with a listener "svc" whose route leads to cluster "c". The test puts the cluster and opens the channel,
- * which close_world frees. */
+/* Makes a mesh with a listener "svc" whose route leads to cluster "c". The test puts the cluster and opens the channel.
+ * close_world frees the world and the channel. */
 static struct world *open_world(size_t backends)
 {
     struct world *w = TC_NEW(struct world);
@@ -42,12 +47,13 @@ static void close_world(struct world *w)
     tc_free(w);
 }
 
+/* Returns how many RPCs of the cluster have ended, as the reports say. */
 static uint64_t told_ended(const struct kit_lrs_cluster *c)
 {
     return c->a.success + c->a.error + c->b.success + c->b.error + c->none.success + c->none.error;
 }
 
-/* Waits until everything in `seen` was reported for cluster c, asserts that nothing else was, and returns the sums.
+/* Waits until everything in `seen` was reported for cluster "c", asserts that nothing else was, and returns the sums.
  * `seen` must have no calls that the circuit breaker dropped. */
 static struct kit_lrs_cluster told_all(struct world *w)
 {
@@ -66,7 +72,8 @@ static struct kit_lrs_cluster told_all(struct world *w)
     return c;
 }
 
-/* Two localities, with ten good and three bad calls to each. */
+/* Two localities one after the other, with ten good and three bad calls to each, and the calls that wait for the
+ * second. */
 static void one_report_by_locality(void **state)
 {
     TC_CASE(LS01);
@@ -217,7 +224,7 @@ static void breaker_drops_without_a_category(void **state)
     kit_lrs_hang_end(held);
     KIT_LRS_WAIT(w->lrs,
                  kit_lrs_told_cluster(t, "c")->a.error == 1 && kit_lrs_told_cluster(t, "c")->a.in_progress == 0);
-    /* Drop categories of the assignment, beside the circuit breaker. */
+    /* Now the assignment drops all RPCs in the category "lb", and the circuit breaker drops none. */
     kit_mesh_put_endpoints(w->k, "c", "0/a: 0",
                            "policy: {drop_overloads: [{category: lb, drop_percentage: {numerator: 100}}]}");
     kit_mesh_wait_failure(w->ch, TORC_STATUS_UNAVAILABLE, "EDS-configured drop: lb");
@@ -228,7 +235,8 @@ static void breaker_drops_without_a_category(void **state)
     close_world(w);
 }
 
-/* The LRS server is away for a while: the next report has everything, and its interval covers the outage. */
+/* The LRS server ends the stream, and stays silent on the next one for a while. After that everything is reported, and
+ * the interval of one report covers the outage. */
 static void a_stream_that_breaks(void **state)
 {
     TC_CASE(LS04);
@@ -242,7 +250,7 @@ static void a_stream_that_breaks(void **state)
     kit_lrs_calls(w->ch, 40, &w->seen);
     struct kit_lrs_cluster before = told_all(w);
     kit_lrs_hold(w->lrs, true);
-    KIT_LRS_WAIT(w->lrs, t->streams_so_far >= 2 && t->streams >= 1); /* and the server stays silent on it */
+    KIT_LRS_WAIT(w->lrs, t->streams_so_far >= 2 && t->streams >= 1); /* a new stream, still unanswered */
     uint64_t away_ns = kit_lrs_now_ns();
     kit_lrs_calls(w->ch, 40, &w->seen);
     while (kit_lrs_now_ns() < away_ns + INTERVAL_MS * UINT64_C(3000000)) /* three intervals */
@@ -277,7 +285,7 @@ static void reports_no_longer_wanted(void **state)
     assert_int_equal(kit_lrs_look(w->lrs)->streams, 1);
     assert_int_equal(kit_lrs_look(w->lrs)->streams_so_far, 1);
     /* The cluster's lrs_server is removed: the remaining counts are reported, and the stream ends. */
-    kit_lrs_ask(w->lrs, 3600000, NULL); /* no scheduled report from now on */
+    kit_lrs_ask(w->lrs, 3600000, NULL); /* the next scheduled report is an hour away */
     uint64_t reports = kit_lrs_look(w->lrs)->reports;
     kit_lrs_calls(w->ch, 40, &w->seen);
     kit_mesh_put_cluster(w->k, "c", PLAIN);
@@ -328,6 +336,7 @@ static void locality_goes_while_an_rpc_is_pending(void **state)
     close_world(w);
 }
 
+/* Puts "c" as a LOGICAL_DNS cluster at backend 0. `more`: further fields, as complete lines of YAML, or "". */
 static void put_dns(struct world *w, const char *more)
 {
     kit_mesh_put(w->k,
@@ -373,6 +382,8 @@ static void dns_is_told_under_the_empty_locality(void **state)
 
 /* --- metrics of backends --- */
 
+/* Makes a call for which the backend reports this load: CPU 0.5, memory 0.25, and the named metrics "foo" (as given)
+ * and "bar" (100). */
 static void call_with_load(torc_channel *ch, double foo)
 {
     Xds__Data__Orca__V3__OrcaLoadReport report = XDS__DATA__ORCA__V3__ORCA_LOAD_REPORT__INIT;

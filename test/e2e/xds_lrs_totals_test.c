@@ -19,10 +19,10 @@
 #define SOON_MS 200 /* the interval after the crash */
 
 struct caller {
-    torc_channel *ch;
-    atomic_bool *stop;
+    torc_channel *ch;  /* shared by all callers */
+    atomic_bool *stop; /* set by the test's thread */
     pthread_t thread;
-    struct kit_lrs_seen seen;
+    struct kit_lrs_seen seen; /* the thread's alone until it has ended */
 };
 
 static void *call_on(void *arg)
@@ -33,11 +33,14 @@ static void *call_on(void *arg)
     return NULL;
 }
 
+/* Returns how many RPCs of the cluster have ended or were dropped, as the reports say. */
 static uint64_t told_all(const struct kit_lrs_cluster *c)
 {
     return c->a.success + c->a.error + c->b.success + c->b.error + c->dropped;
 }
 
+/* Asserts that the reports have exactly what the callers have seen, and the calls that the backends of a and b
+ * received. */
 static void assert_balance(const struct kit_lrs_cluster *c, const struct kit_lrs_seen *seen, uint64_t at_a,
                            uint64_t at_b)
 {

@@ -1,5 +1,10 @@
 /* Valid assignments of tens of thousands of endpoints, with a policy that connects to all of them. RPCs to another
- * backend go on, other channels connect, and connection attempts take at most half of the process's descriptors. */
+ * backend go on, other channels connect, and connection attempts take at most half of the process's descriptors.
+ *
+ * The tests share one mesh and one client, `torc call` as a process (open_world), whose RPCs go to the cluster "good".
+ * The tests assign endpoints to the cluster "victim", which has round_robin. The endpoints are loopback addresses with
+ * one port, where connections stay unanswered (struct silence) or are refused (port_hold). The test's process and the
+ * client may have DESCRIPTORS descriptors each. others_connect has channels of its own in the test's process. */
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +33,7 @@ static struct kit_process *client;
 
 /* A port that is silent on all of 127.0.0.0/8: its listener's backlog is full, and SYNs are dropped. */
 struct silence {
-    int listener, fillers[4];
+    int listener, fillers[4]; /* fillers: connections that fill the backlog */
     uint16_t port;
 };
 
@@ -55,7 +60,8 @@ static void silence_end(struct silence *s)
     close(s->listener);
 }
 
-/* Returns an assignment of "victim": one locality of n endpoints with distinct addresses. */
+/* Returns a serialised assignment of "victim": one locality of n endpoints with distinct addresses and this port. The
+ * caller frees it with tc_buf_fini. */
 static struct tc_buf assignment(uint32_t n, uint16_t port)
 {
     enum { CLUSTER_NAME = 1, ENDPOINTS = 2 };
@@ -80,6 +86,7 @@ static struct tc_buf assignment(uint32_t n, uint16_t port)
     return b;
 }
 
+/* A response with one assignment. All that it refers to is borrowed. */
 struct sending {
     const char *version;
     struct tc_slice resource;
@@ -91,6 +98,7 @@ static void send_it(struct tc_control_plane *cp, void *arg)
     tc_control_plane_send(cp, EDS, s->version, &s->resource, 1);
 }
 
+/* Assigns n endpoints with this port to "victim", and waits until a client has accepted them. */
 static void assign(const char *version, uint32_t n, uint16_t port)
 {
     struct tc_buf b = assignment(n, port);
@@ -103,7 +111,8 @@ static void assign(const char *version, uint32_t n, uint16_t port)
     tc_buf_fini(&b);
 }
 
-/* Assigns n endpoints. Asserts that RPCs to another backend go on while the client connects to the endpoints. */
+/* Assigns n endpoints with this port; `what` is the version. Asserts that RPCs to another backend go on while the
+ * client connects to the endpoints. */
 static void others_go_on(const char *what, uint32_t n, uint16_t port)
 {
     long before_kb = kit_process_resident_kb(client);
@@ -119,6 +128,8 @@ static void others_go_on(const char *what, uint32_t n, uint16_t port)
         assert_true(TC_MIN(longest_ms, cpu) < HELD_MS_MAX);
 }
 
+/* Waits until the client's number of descriptors is in this range: 20 looks, ten of the client's calls (0.1 s)
+ * apart. */
 static void wait_descriptors(size_t least, size_t most)
 {
     size_t n = 0;

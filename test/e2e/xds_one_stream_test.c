@@ -1,5 +1,10 @@
 /* Targets that share one ADS stream. The control plane keeps one stream for all its clients, as istio-agent does: a new
- * stream ends the earlier one. For the figures (a_thousand_targets) it keeps every stream. */
+ * stream ends the earlier one. So targets that did not share a stream would end each other's, and `opened` would count
+ * more than one.
+ *
+ * For the figures (a_thousand_targets) the control plane keeps every stream. A row of figures is a process of its own:
+ * the program starts itself, with the row's number as its argument. A row prints time, CPU time and memory, and asserts
+ * the number of streams. Each test, and each row, has a mesh of its own. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -34,6 +39,7 @@ static void count_opened(struct tc_control_plane *cp, void *arg)
     *(uint64_t *)arg = tc_control_plane_opened(cp);
 }
 
+/* Returns how many ADS streams were opened so far. */
 static uint64_t opened(struct kit_mesh *k)
 {
     uint64_t n = 0;
@@ -71,6 +77,7 @@ static struct kit_mesh *mesh_of(size_t n)
     return k;
 }
 
+/* Makes a channel to target i. */
 static torc_channel *channel_on(torc_runtime *rt, const char *bootstrap, size_t i)
 {
     char *target = tc_asprintf("xds:///s%zu", i);
@@ -112,7 +119,7 @@ static void five_targets(void **state)
         for (size_t i = 0; i < TARGETS; i++)
             kit_mesh_calls(ch[i], NULL, 1);
     assert_int_equal(opened(k), 1);
-    /* Updates reach each target over the one stream. */
+    /* Updates of two targets reach them over the one stream, and leave a third target as it was. */
     kit_mesh_put_endpoints(k, "moved", "0/a: 1", NULL);
     kit_mesh_put_cluster(k, "moved", NULL);
     kit_mesh_put_listener(k, "s4", "moved", NULL);
@@ -153,8 +160,8 @@ static void targets_of_a_domain(void **state)
     kit_mesh_free(k);
 }
 
-/* Two runtimes that share nothing stand for two processes of a pod. Both get their resources, and together they open
- * few streams. */
+/* Two runtimes that share nothing stand for two processes of a pod. Both get their resources, and together they open at
+ * most four streams, and one more for each second. */
 static void two_clients(void **state)
 {
     (void)state;
@@ -182,11 +189,12 @@ static void two_clients(void **state)
 
 struct figures {
     const char *name, *bootstrap;
-    size_t n;
-    bool in_turn; /* each target has its config before the next one begins */
-    uint64_t streams;
+    size_t n;         /* targets */
+    bool in_turn;     /* each target has its config before the next one begins */
+    uint64_t streams; /* that the targets must open together */
 };
 
+/* Makes all channels of the row, calls on each, prints the figures and asserts the number of streams. */
 static void connect_all(struct kit_mesh *k, const struct figures *f)
 {
     torc_channel **ch = tc_calloc(f->n, sizeof(*ch));
@@ -217,6 +225,7 @@ static void connect_all(struct kit_mesh *k, const struct figures *f)
     tc_free(ch);
 }
 
+/* Returns the bootstrap with incremental ADS. The caller frees the text with tc_free. */
 static char *with_incremental(const char *bootstrap)
 {
     static const char feature[] = "\"xds_v3\"";
@@ -225,7 +234,7 @@ static char *with_incremental(const char *bootstrap)
     return tc_asprintf("%.*s\"torc.incremental_ads\"%s", (int)(at - bootstrap), bootstrap, at + strlen(feature));
 }
 
-/* Each row runs as a separate process, so that memory is that row's alone. */
+/* Plays one row of figures, in a process of its own, so that the memory measured is that row's alone. */
 static void play(size_t row)
 {
     struct kit_mesh *k = mesh_of(MANY);
@@ -246,7 +255,7 @@ static void play(size_t row)
     kit_mesh_free(k);
 }
 
-static char row_text[2];
+static char row_text[2]; /* the program's argument: the number of the row to play, "0" to "4" */
 
 static void one_row(void **state)
 {

@@ -11,7 +11,11 @@
  * them from the events. If servers refuse connections, each failure lets the rule start the next IDLE endpoint, and a
  * long outage reaches all hundred: the bound is 100. If servers are silent, one attempt stays CONNECTING and the rule
  * starts no other: the bound is the number of endpoints that calls reached, plus one for each attempt that failed when
- * the servers came back. */
+ * the servers came back.
+ *
+ * One backend, which can be reached on all loopback addresses, stands for the hundred servers. The header "user", which
+ * has KEYS values, decides which endpoint a call reaches. The runtime's thread stores the events of connections in
+ * `seen`, under its lock. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +36,7 @@ enum { ENDPOINTS = 100, KEYS = 8 };
 static struct kit_mesh *k;
 static torc_channel *ch;
 
-/* Events of connections, by endpoint. */
+/* Events of connections since forget(), by endpoint, 1 to ENDPOINTS. */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -40,7 +44,7 @@ static struct {
     unsigned total; /* attempts */
 } seen = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-/* Returns N of "127.0.0.N:PORT". */
+/* Returns N of "127.0.0.N:PORT"; an N above ENDPOINTS fails the test. */
 static size_t endpoint_of(const char *address)
 {
     uint64_t n = 0;
@@ -51,6 +55,7 @@ static size_t endpoint_of(const char *address)
     return (size_t)n;
 }
 
+/* The channel's observer, on the runtime's thread. */
 static void on_event(const char *kind, const char *detail, const char *reason, void *arg)
 {
     (void)reason, (void)arg;
@@ -70,7 +75,7 @@ static void on_event(const char *kind, const char *detail, const char *reason, v
     pthread_mutex_unlock(&seen.lock);
 }
 
-/* Returns the number of endpoints with an event. Called under the lock. */
+/* Returns the number of endpoints with an event in the array, one of `seen`. Called under the lock. */
 static size_t count(const unsigned *by_endpoint)
 {
     size_t n = 0;
@@ -89,7 +94,7 @@ static void forget(void)
     pthread_mutex_unlock(&seen.lock);
 }
 
-/* Waits until that many endpoints have an event in the array, at most 60 s. */
+/* Waits until that many endpoints have an event in the array, one of `seen`: at most 60 s. Called without the lock. */
 static void wait_count(const unsigned *by_endpoint, size_t n)
 {
     struct timespec until;
@@ -166,6 +171,7 @@ static void call_keys(size_t where[KEYS])
     }
 }
 
+/* Returns the number of different endpoints in the array. */
 static size_t different(const size_t where[KEYS])
 {
     size_t n = 0;
@@ -189,8 +195,8 @@ static void wait_home(const size_t home[KEYS])
     } while (memcmp(where, home, sizeof(where)) != 0);
 }
 
-/* Returns the number of endpoints that calls can have reached on the ring: from each key's entry past endpoints that
- * have failed at some time, up to the first that has not. Called under the lock. */
+/* Returns the number of endpoints that calls can have reached on the ring. A call walks from its key's entry past
+ * endpoints that have failed since forget(), to the first endpoint that has not. Called under the lock. */
 static size_t called(void)
 {
     struct tc_ring_item items[ENDPOINTS];

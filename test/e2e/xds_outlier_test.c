@@ -1,5 +1,8 @@
 /* Outlier detection end to end, over real sockets (kits/mesh.h): a backend that fails RPCs is ejected for a while.
- * ring_hash and a header for each backend decide where an RPC goes, so a test sees which backend is ejected. */
+ *
+ * Each test has a mesh of its own (struct world) with one ring_hash cluster. ring_hash and a header for each backend
+ * decide where an RPC goes, so a test sees which backend is ejected. The RPCs that fail have the key of backend 0, so
+ * only backend 0 is ejected. The test's thread makes all RPCs, one after another. */
 #include <string.h>
 
 #include "support/case.h"
@@ -9,8 +12,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* Every host whose rate is more than a tenth of a standard deviation below the mean is ejected; the interval is a
- * second. */
+/* A host whose success rate is more than a tenth of a standard deviation below the mean is ejected, but only one at a
+ * time: max_ejection_percent is 10 by default. The interval is a second. */
 #define EJECT_FOR(time)                                                                                                \
     "lb_policy: RING_HASH\n"                                                                                           \
     "  outlier_detection: {interval: 1s, base_ejection_time: " time ", success_rate_stdev_factor: 100, "               \
@@ -45,6 +48,7 @@ static void close_world(struct world *w)
     kit_mesh_free(w->k);
 }
 
+/* Stores each backend's number of requests since the last take_all; `counts` has room for all backends. */
 static void take_all(struct world *w, uint64_t *counts)
 {
     for (size_t i = 0; i < w->n; i++)
@@ -82,6 +86,7 @@ static void fail_one_of_all(struct world *w)
         kit_mesh_calls(w->ch, w->keys[i], 1);
 }
 
+/* Makes a call with key 0. Returns whether backend 0 answered. */
 static bool goes_home(struct world *w)
 {
     torc_result *r = kit_mesh_call(w->ch, w->keys[0], false, 60000);
@@ -92,7 +97,7 @@ static bool goes_home(struct world *w)
 }
 
 /* Repeats fail_one_of_all until backend 0 is ejected, because one round may be in two intervals. Returns how long that
- * took, in ms. */
+ * took, in ms. Fails the test after 60 s. */
 static uint64_t eject(struct world *w)
 {
     for (uint64_t began_ms = now_ms(); now_ms() - began_ms < 60000;) {
@@ -118,7 +123,7 @@ static void leaves_and_returns(void **state)
         soon = eject(&w) < SOON_MS;
         uint64_t left_ms = now_ms();
         kit_mesh_wait_backend(w.k, w.ch, w.keys[0], 0);
-        soon &= now_ms() - left_ms < (uint64_t)(i + 1) * SOON_MS; /* each ejection lasts a second longer */
+        soon &= now_ms() - left_ms < (uint64_t)(i + 1) * SOON_MS; /* each ejection may last a second longer */
     }
     assert_true(soon);
     /* The ejection cost no connection. */

@@ -1,6 +1,11 @@
-/* A75's picture as a whole: an aggregate over an EDS cluster with ring_hash and a LOGICAL_DNS cluster with pick_first,
- * with outlier detection, stateful sessions and circuit breakers; and what happens to RPCs and sessions while parts
- * fail and return. */
+/* A75's picture as a whole: an aggregate over an EDS cluster with ring_hash ("near") and a LOGICAL_DNS cluster with
+ * pick_first ("far"), with outlier detection, stateful sessions and circuit breakers. The one test shows what happens
+ * to RPCs and sessions while parts fail and return.
+ *
+ * The events follow one another in one mesh. Each event function leaves the mesh as it was, but for `dies`, whose
+ * failures `returns` repairs. An RPC has the key of a backend (`keys`), for ring_hash, or a session at a backend
+ * (`cookies`). The test's thread makes the RPCs; only on_hung runs on the runtime's thread. Read the_whole_picture
+ * first. */
 #include <jansson.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -24,7 +29,7 @@ enum { N = 5, FAR = 4 };
 #define BREAKERS "  circuit_breakers: {thresholds: [{max_requests: 3}]}\n"
 #define WAIT_NS UINT64_C(60000000000)
 
-static uint64_t connections[N]; /* at the start */
+static uint64_t connections[N]; /* that each backend had accepted before the first event */
 static char *keys[N];           /* headers that hash to each backend */
 static char *cookies[N];        /* of sessions at each backend */
 
@@ -94,7 +99,7 @@ static uint64_t now_ns(void)
 
 /* --- the tree --- */
 
-/* Returns the child node, which must be of that policy. */
+/* Returns the child node, which must be of that policy; borrowed from `node`. */
 static const json_t *below(const json_t *node, const char *policy)
 {
     const json_t *child = json_object_get(node, "child");
@@ -117,6 +122,7 @@ static const json_t *check_leaf(const json_t *node, const char *cluster)
     return below(override, "priority");
 }
 
+/* Returns the node of priority i, which must exist; borrowed from `node`. */
 static const json_t *priority(const json_t *node, size_t i)
 {
     const json_t *p = json_array_get(json_object_get(node, "priorities"), i);
@@ -124,7 +130,7 @@ static const json_t *priority(const json_t *node, size_t i)
     return p;
 }
 
-/* Returns the aggregate's policy in the description of the channel. */
+/* Returns the node of the aggregate's policy, borrowed from the description of the channel. */
 static const json_t *aggregate_of(const json_t *channel)
 {
     const json_t *manager = below(channel, "xds_cluster_manager_experimental");
@@ -172,6 +178,7 @@ static json_t *explain_by_command(struct kit_mesh_world *w, const char *member)
     return found;
 }
 
+/* Returns the description of the channel; the caller frees it with json_decref. */
 static json_t *describe(struct kit_mesh_world *w)
 {
     char *text = NULL;
@@ -197,6 +204,7 @@ static bool ejected(struct kit_mesh_world *w, size_t i)
 
 /* --- RPCs --- */
 
+/* Makes an RPC, which waits for ready and must succeed. Returns the number of the backend that answered. */
 static size_t reached(struct kit_mesh_world *w, const char *headers)
 {
     torc_result *r = kit_mesh_call(w->ch, headers, true, 60000);
@@ -226,7 +234,7 @@ static void fail_once(struct kit_mesh_world *w, size_t i)
 
 /* --- events --- */
 
-static atomic_size_t hung;
+static atomic_size_t hung; /* RPCs of breaks_the_circuit that have ended */
 
 static void on_hung(const torc_result *r, void *arg)
 {
@@ -267,6 +275,7 @@ static void breaks_the_circuit(struct kit_mesh_world *w)
         torc_stream_free(calls[i]);
 }
 
+/* Makes backend 0 fail RPCs until it is ejected, at most 60 s. Meanwhile all three keys reach the first priority. */
 static void eject(struct kit_mesh_world *w)
 {
     for (uint64_t until = now_ns() + WAIT_NS; !ejected(w, 0);) {
@@ -326,7 +335,7 @@ static void dies(struct kit_mesh_world *w)
     struct kit_session_answer a = kit_session_call(w, cookies[FAR] + strlen("cookie: "));
     assert_int_equal(a.backend, FAR);
     char *fresh = NULL, *plain = a.set_cookie ? kit_session_read_cookie(a.set_cookie, &fresh) : NULL;
-    /* The cookie begins with the address of "localhost" that is in use. */
+    /* If a cookie is set, because "localhost" has further addresses, it begins with the address in use. */
     if (plain)
         assert_int_equal(strncmp(plain, kit_mesh_address(w->k, FAR), strlen(kit_mesh_address(w->k, FAR))), 0);
     tc_free(plain);

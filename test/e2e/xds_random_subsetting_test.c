@@ -1,5 +1,5 @@
-/* random_subsetting by xDS, above the localities: connections and RPCs go to the subset. A larger subset contains the
- * smaller one. */
+/* random_subsetting by xDS, above the localities: connections and RPCs go to the subset. When the subset grows, RPCs
+ * reach more backends. */
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/mesh.h"
