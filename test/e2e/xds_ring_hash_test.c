@@ -1,6 +1,17 @@
-/* ring_hash and maglev end to end: control plane, channel, backends, on real sockets (kits/mesh.h). With the hash
- * policy HEADER_HASH a test chooses the backend of an RPC: hash_header sets the header to an entry's key on the ring,
- * "ADDRESS_0". */
+/* ring_hash and maglev end to end: control plane, channel and backends on real sockets. Read kits/mesh.h first.
+ *
+ * kit_mesh_world_open puts a ring_hash cluster "c" and a listener "svc" that routes all RPCs to "c", and makes a
+ * channel to "svc". The channel connects to nothing before its first RPC or torc_channel_connect, so what a test puts
+ * before counts from the start.
+ *
+ * - The backend of an RPC: with the hash policy HEADER_HASH an RPC has the hash of its header address_hash. hash_header
+ *   returns this header with the text of a backend's first entry on the ring, "ADDRESS_0": the RPC belongs to that
+ *   backend. Without a hash policy, or without the header, an RPC has a random hash.
+ * - The state of an endpoint: it is IDLE until an RPC, torc_channel_connect or the failure of another endpoint has it
+ *   connected. kit_mesh_stop makes attempts to connect fail, kit_mesh_hold leaves them CONNECTING, and
+ *   kit_mesh_connections counts the connections that a backend has accepted.
+ *
+ * The tests run on one thread. Control plane and backends have their own thread, and so has the channel's runtime. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +24,8 @@
 #define HEADER_HASH "[{header: {header_name: address_hash}}]"
 /* A sampled share of one half has a standard deviation of 0.0085, a seventh of the tolerance of kit_mesh_expect_shares.
  * Tests of shares give their endpoints hash keys, whose shares of the ring are the same in every run and within 0.011
- * of the weights'. With addresses as keys the ring's own share of one half would deviate by 0.0078. */
+ * of the weights'. With addresses as keys the ring's own share of one half would have a standard deviation of
+ * 0.0078. */
 #define SAMPLE 3500
 /* Exceeds the channel's cap of 4096, which is then the ring's size. */
 #define LARGE_RING "lb_policy: RING_HASH\n  ring_hash_lb_config: {minimum_ring_size: 100000}"
@@ -25,12 +37,14 @@
     "type_url: type.googleapis.com/ring_hash_experimental, "                                                           \
     "value: {requestHashHeader: address_hash, minRingSize: 4096}}}}]}"
 
+/* Returns the header whose hash is that of backend i's first entry on the ring. The caller frees it with tc_free. */
 static char *hash_header(struct kit_mesh *k, size_t i)
 {
     return tc_asprintf("address_hash: %s_0", kit_mesh_address(k, i));
 }
 
-/* Returns the number of requests at the backend that got the most. */
+/* Returns the number of requests, since its last kit_mesh_take, to the one of the first n backends that got the most.
+ * Takes the requests of all n. */
 static uint64_t take_most(struct kit_mesh *k, size_t n)
 {
     uint64_t most = 0;
@@ -46,12 +60,14 @@ static void wait_ready(torc_channel *ch, int64_t timeout_ms)
     assert_int_equal(torc_channel_connect(ch, timeout_ms), 0);
 }
 
+/* Expects these shares of backends 0 to 3 (kit_mesh_expect_shares); those past the mesh's last backend do not count. */
 static void expect(struct kit_mesh_world *w, const char *headers, size_t n, double a, double b, double c, double d)
 {
     double shares[] = {a, b, c, d};
     kit_mesh_expect_shares(w->k, w->ch, headers, n, shares, 4);
 }
 
+/* Expects that an RPC fails with UNAVAILABLE and a message that contains `text` and names the node. */
 static void expect_failure(torc_channel *ch, const char *headers, const char *text)
 {
     torc_result *r = kit_mesh_call(ch, headers, false, 60000);
@@ -63,6 +79,7 @@ static void expect_failure(torc_channel *ch, const char *headers, const char *te
     torc_result_free(r);
 }
 
+/* Returns the number of connections that the first n backends have had. */
 static uint64_t connections(struct kit_mesh_world *w, size_t n)
 {
     uint64_t sum = 0;
@@ -107,8 +124,8 @@ static void connects_on_demand(void **state)
     kit_mesh_world_close(&w);
 }
 
-/* Envoy's maglev with a table of 1,021 entries, and the hash policy of the LB policy instead of the route's. The header
- * x-own hits the same endpoint whatever the route's header says. */
+/* Envoy's maglev with a table of 1,021 slots, and a hash policy of the LB policy, which counts instead of the route's:
+ * RPCs with the same x-own go to the same endpoint, whatever the header of the route's policy says. */
 #define MAGLEV                                                                                                         \
     "load_balancing_policy: {policies: [{typed_extension_config: {name: x, typed_config: {"                            \
     "\"@type\": type.googleapis.com/envoy.extensions.load_balancing_policies.maglev.v3.Maglev, table_size: 1021, "     \
@@ -139,7 +156,7 @@ static void maglev_by_the_hash_policy_of_the_cluster(void **state)
     }
     assert_int_equal(keys, 30);
     for (size_t b = 0; b < 3; b++)
-        assert_true(served[b] > 0); /* fails with a probability of 10^-5: a backend gets none of 30 keys */
+        assert_true(served[b] > 0); /* one of three gets none of 30 keys with a probability of 1.6e-5 */
     kit_mesh_world_close(&w);
 }
 
@@ -227,8 +244,9 @@ static void endpoint_weights(void **state)
     kit_mesh_world_close(&w);
 }
 
-/* A42 multiplies the weights: 1 x 1 to 2 x 2. A113 divides a locality's share among its endpoints: with one endpoint in
- * each locality, a third to two thirds. */
+/* A42 multiplies the weights of locality and endpoint: 1 x 1 to 2 x 2, a fifth to four fifths. A113 divides a
+ * locality's share among its endpoints: with one endpoint in each locality, a third to two thirds. The environment
+ * variable turns A113 off. */
 static void locality_times_endpoint_weight(void **state)
 {
     TC_CASE(RH31);
@@ -547,8 +565,8 @@ static void request_hash_header(void **state)
     kit_mesh_put_cluster(w.k, "c", REQUEST_HASH_HEADER);
     kit_mesh_wait_backend(w.k, w.ch, "address_hash: two_0", 1);
     expect(&w, "address_hash: two_0", 50, 0, 1, 0, 0);
-    /* Without the header an RPC goes from a random place on the ring to the first connected endpoint, and connects an
-     * IDLE one on the way. */
+    /* Without the header an RPC goes from a random place on the ring to the first READY endpoint, and connects at most
+     * one IDLE endpoint on the way. 200 RPCs are enough to connect all. */
     kit_mesh_calls(w.ch, NULL, 200);
     expect(&w, NULL, SAMPLE, 1.0 / 3, 1.0 / 3, 1.0 / 3, 0);
     kit_mesh_world_close(&w);

@@ -1,5 +1,14 @@
-/* Listeners, routes and clusters end to end: which cluster an RPC goes to, and its status if there is none. Over real
- * sockets (kits/mesh.h); each cluster "cN" has backend N alone, so the peer of an RPC tells its cluster. */
+/* Listeners, routes and clusters end to end, over real sockets: which cluster an RPC goes to, and its status if there
+ * is none. Read kits/mesh.h first.
+ *
+ * Each cluster "cN" has backend N alone, so the peer of an RPC tells its cluster. The listener "svc" has the test's
+ * routes inline, as the route configuration "svc-routes", except in no_virtual_host. The requests that the control
+ * plane got (kit_mesh_requests) tell which clusters the client is subscribed to.
+ *
+ * While a resource is on its way, RPCs that need it wait. Once it counts as absent, they fail, and the text names it:
+ * after 60 s in the world's channel, after 1 s in one of short_timeout.
+ *
+ * The tests run on one thread. Control plane and backends have their own thread, and so has the channels' runtime. */
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +24,8 @@
 #define SAMPLE 3500
 #define ROUND_ROBIN "lb_policy: ROUND_ROBIN"
 
-/* Makes clusters "c0", "c1", ... with one backend each, and a listener "svc" with these routes (NULL: no listener). */
+/* Makes clusters "c0", "c1", ... with one backend each, a listener "svc" with these routes (NULL: no listener), and a
+ * channel to "svc". kit_mesh_world_close frees all. */
 static struct kit_mesh_world open_world(size_t clusters, const char *routes)
 {
     struct kit_mesh_world w = kit_mesh_world_open_clusters(clusters);
@@ -24,6 +34,7 @@ static struct kit_mesh_world open_world(size_t clusters, const char *routes)
     return w;
 }
 
+/* Makes one RPC with a deadline of 60 s. The caller frees the result. */
 static torc_result *call_method(torc_channel *ch, const char *method, bool explain)
 {
     torc_result *r;
@@ -32,6 +43,7 @@ static torc_result *call_method(torc_channel *ch, const char *method, bool expla
     return r;
 }
 
+/* Expects that an RPC of the method succeeds on this backend. */
 static void expect_method(struct kit_mesh_world *w, const char *method, size_t backend)
 {
     torc_result *r = call_method(w->ch, method, false);
@@ -40,7 +52,7 @@ static void expect_method(struct kit_mesh_world *w, const char *method, size_t b
     torc_result_free(r);
 }
 
-/* Calls the method until it succeeds. */
+/* Calls the method until it succeeds, without a limit. */
 static void wait_method(torc_channel *ch, const char *method)
 {
     for (int code = -1; code != TORC_STATUS_OK;) {
@@ -50,7 +62,7 @@ static void wait_method(torc_channel *ch, const char *method)
     }
 }
 
-/* Returns true if a request asks for cluster c1 and not for c0. */
+/* Returns true if one of the requests (text of kit_mesh_requests) asks for cluster c1 and not for c0. */
 static bool asks_for_c1_only(const char *requests)
 {
     for (const char *at = strstr(requests, "Cluster "); at; at = strstr(at + 1, "Cluster ")) {
@@ -61,7 +73,7 @@ static bool asks_for_c1_only(const char *requests)
     return false;
 }
 
-/* Waits until a request asks for c1 and not for c0, at most 60 s. */
+/* Takes requests until one asks for c1 and not for c0: at most 60 s. */
 static void wait_for_c1_only(struct kit_mesh *k)
 {
     uint64_t until = tc_system_clock.monotonic_ns(tc_system_clock.arg) + 60 * TC_NS_PER_S;
@@ -114,6 +126,7 @@ static void weighted_clusters(void **state)
     kit_mesh_world_close(&w);
 }
 
+/* Expects that an RPC of the method fails with UNAVAILABLE and exactly this text. */
 static void expect_text(torc_channel *ch, const char *method, const char *text)
 {
     torc_result *r = call_method(ch, method, false);
@@ -220,6 +233,7 @@ static void unused_clusters_go(void **state)
     kit_mesh_world_close(&w);
 }
 
+/* Makes a channel to "xds:///NAME" for which a resource counts as absent after 1 s. The caller frees the channel. */
 static torc_channel *short_timeout(struct kit_mesh *k, const char *name)
 {
     struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
@@ -249,13 +263,14 @@ static void missing_cluster(void **state)
                                             "{match: {prefix: \"\"}, route: {cluster: nowhere}}");
     torc_channel *ch = short_timeout(w.k, "svc");
     kit_mesh_wait_failure(ch, TORC_STATUS_UNAVAILABLE, "CDS resource \"nowhere\" does not exist (node ID:test-node)");
-    wait_method(ch, "/a.B/C"); /* on a slow machine c0 may come after its timeout */
+    wait_method(ch, "/a.B/C"); /* on a slow machine c0 may come later than after 1 s */
     struct kit_mesh_world only = {w.k, ch};
     expect_method(&only, "/a.B/C", 0);
     torc_channel_free(ch);
     kit_mesh_world_close(&w);
 }
 
+/* An RPC whose end the test awaits. on_over, on the runtime's thread, sets code and text and then posts `over`. */
 struct waiting {
     sem_t over;
     int code;
@@ -282,7 +297,7 @@ static void waits_for_a_deleted_cluster(void **state)
     kit_mesh_wait_failure(ch, TORC_STATUS_UNAVAILABLE, "CDS resource \"nowhere\" does not exist (node ID:test-node)");
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .wait_for_ready = TORC_ON, .timeout_ms = 60000};
     assert_int_equal(torc_unary_async(ch, "/a.B/C", "x", 1, &o, on_over, &rpc, NULL, NULL), 0);
-    /* The loop runs its tasks in order: the RPC has its cluster by now. */
+    /* The runtime's loop runs its tasks in order, so the RPC has its cluster when torc_channel_describe returns. */
     assert_int_equal(torc_channel_describe(ch, &json), 0);
     torc_free(json);
     kit_mesh_put_routes(w.k, "svc", "{match: {prefix: \"\"}, route: {cluster: c0}}");
@@ -351,6 +366,7 @@ static void unknown_authority(void **state)
     expect_text(ch, "/a.B/C",
                 "target \"xds://nobody/svc\": authority \"nobody\" is not in the xDS bootstrap (node ID:test-node)");
     torc_channel_free(ch);
+    /* A bootstrap that cannot be used fails RPCs with its error. */
     o.xds_bootstrap_json = "{\"xds_servers\": 3}";
     ch = torc_channel_new(kit_mesh_runtime(w.k), "xds:///svc", &o, NULL);
     torc_result *r = call_method(ch, "/a.B/C", false);

@@ -1,6 +1,12 @@
-/* Several runtimes with one xDS domain, on real sockets: they share an ADS stream and an LRS stream, and go on when one
- * of them ends. All runtimes of the process share a circuit breaker's count, with and without a domain (A32). Also
- * runtimes that are not driven, and fork. */
+/* Several runtimes of a process, on real sockets (kits/mesh.h).
+ *
+ * - Runtimes with one xDS domain share an ADS stream and an LRS stream, and go on when one of them ends.
+ * - All runtimes of the process share a circuit breaker's count, with and without a domain (A32).
+ * - A runtime that its application does not drive does not hold up the others of its domain.
+ * - In a child of fork the parent's domain and runtimes answer TORC_EFORK; a new domain works.
+ *
+ * A world has a mesh and n runtimes, each with its own thread and one channel. The ring_hash cluster "c" places an RPC
+ * by its header x-user. The tests call from one thread, those with racers also from one thread for each channel. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -22,11 +28,12 @@ enum { MAX_RUNTIMES = 4 };
 
 #define WAIT_NS (60 * TC_NS_PER_S)
 
+/* Owns what it points to; close_world frees it. */
 struct world {
     struct kit_mesh *k;
     size_t n;
-    torc_runtime *rt[MAX_RUNTIMES];
-    torc_channel *ch[MAX_RUNTIMES];
+    torc_runtime *rt[MAX_RUNTIMES]; /* NULL: `end` has freed it */
+    torc_channel *ch[MAX_RUNTIMES]; /* to xds:///svc, each on its runtime */
 };
 
 static uint64_t now_ns(void)
@@ -34,6 +41,7 @@ static uint64_t now_ns(void)
     return tc_system_clock.monotonic_ns(tc_system_clock.arg);
 }
 
+/* The caller frees the channel. */
 static torc_channel *channel_on(struct kit_mesh *k, torc_runtime *rt, const char *target)
 {
     torc_error *error = NULL;
@@ -48,6 +56,7 @@ static torc_channel *channel_on(struct kit_mesh *k, torc_runtime *rt, const char
     return ch;
 }
 
+/* Makes a runtime in the domain (NULL: in none). The caller frees the runtime. */
 static torc_runtime *runtime_in(torc_xds_domain *domain, enum torc_runtime_mode mode)
 {
     struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = mode, .xds_domain = domain};
@@ -56,7 +65,8 @@ static torc_runtime *runtime_in(torc_xds_domain *domain, enum torc_runtime_mode 
     return rt;
 }
 
-/* Makes a mesh and n runtimes, in a domain or (NULL) separate, each with a channel to xds:///svc. */
+/* Makes a mesh with that many backends, and n runtimes (MAX_RUNTIMES at most) in the domain (NULL: in none), each with
+ * a channel to xds:///svc. The cluster's endpoint is backend 0. cluster: the `more` of kit_mesh_put_cluster. */
 static struct world open_world_in(torc_xds_domain *domain, size_t n, size_t backends, const char *cluster)
 {
     struct world w = {.k = kit_mesh_new(backends), .n = n};
@@ -70,7 +80,7 @@ static struct world open_world_in(torc_xds_domain *domain, size_t n, size_t back
     return w;
 }
 
-/* Makes n runtimes of one domain, whose handle is then released: the runtimes keep the domain. */
+/* Makes a world whose runtimes have one domain. Then releases the domain: the runtimes keep it. */
 static struct world open_world(size_t n, size_t backends, const char *cluster)
 {
     torc_xds_domain *domain = torc_xds_domain_new(NULL);
@@ -80,6 +90,7 @@ static struct world open_world(size_t n, size_t backends, const char *cluster)
     return w;
 }
 
+/* Frees runtime i and its channel. */
 static void end(struct world *w, size_t i)
 {
     torc_channel_free(w->ch[i]);
@@ -101,6 +112,7 @@ static void read_streams(struct tc_control_plane *cp, void *arg)
     *(size_t *)arg = tc_control_plane_streams(cp);
 }
 
+/* Returns the number of ADS streams at the control plane. */
 static size_t streams(struct world *w)
 {
     size_t n = 0;
@@ -170,7 +182,7 @@ static void test_dump(void **state)
 
 /* --- circuit breaking --- */
 
-/* Makes an RPC that stays open until let_go. */
+/* Makes an RPC that stays open until let_go, which frees it. */
 static torc_stream *hold(torc_channel *ch)
 {
     torc_error *error = NULL;
@@ -203,7 +215,8 @@ static void expect_drop(torc_channel *ch)
     torc_result_free(r);
 }
 
-/* A32: the count is per process, whatever else runtimes share. Closes the world. */
+/* A32: RPCs are counted over the whole process, whatever else runtimes share. The limit of the world's cluster is three
+ * RPCs. Closes the world. */
 static void break_circuits(struct world w)
 {
     torc_stream *calls[] = {hold(w.ch[0]), hold(w.ch[0]), hold(w.ch[1])};
@@ -235,6 +248,8 @@ static void test_circuit_breaking_without_a_domain(void **state)
 
 enum { RACERS = 4, RACES = 300, LIMIT = 2 };
 
+/* A thread that calls. `passed` counts its RPCs that succeeded; `dropped` those that the circuit breaker dropped
+ * (race), or all that failed (call_on). The counts are the thread's own until it is joined. */
 struct racer {
     torc_channel *ch;
     unsigned passed, dropped;
@@ -254,7 +269,7 @@ static void *race(void *arg)
     return NULL;
 }
 
-/* The count stays right when runtimes race for it: at the end the whole limit is free. */
+/* The count stays right when runtimes race for it: afterwards the whole limit is free, and no more than that. */
 static void test_circuit_breaking_race(void **state)
 {
     (void)state;
@@ -289,7 +304,7 @@ static void test_circuit_breaking_race(void **state)
 
 enum { UPDATES = 20 };
 
-static atomic_bool updated;
+static atomic_bool updated; /* set after the last update, to end the threads of call_on */
 
 static void *call_on(void *arg)
 {
@@ -303,7 +318,7 @@ static void *call_on(void *arg)
     return NULL;
 }
 
-/* Resources, endpoints and rings change while all runtimes use them. */
+/* Endpoints, and rings with them, change while all runtimes use them. No RPC fails. */
 static void test_updates_under_load(void **state)
 {
     (void)state;
@@ -333,6 +348,8 @@ static void test_updates_under_load(void **state)
 
 /* --- load reports --- */
 
+/* The sums of all load reports so far; `streams` is the highest number of a stream. on_report adds on the servers'
+ * thread. `mutex` protects the other members. */
 struct tally {
     pthread_mutex_t mutex;
     uint64_t succeeded, issued, streams;
@@ -353,6 +370,8 @@ static void on_report(void *arg, const struct tc_lrs_report *report)
     pthread_mutex_unlock(&t->mutex);
 }
 
+/* Has the LRS server ask for a report every 100 ms, and pass the reports to the tally. `arg` has
+ * both. On the servers' thread. */
 static void observe(struct tc_control_plane *cp, void *arg)
 {
     (void)cp;
@@ -364,6 +383,7 @@ static void observe(struct tc_control_plane *cp, void *arg)
     tc_lrs_observe(o->lrs, on_report, o->tally);
 }
 
+/* Waits until n successful RPCs were reported, at most 60 s. Does not fail if they were not. */
 static void wait_tally(struct tally *t, uint64_t n)
 {
     uint64_t until = now_ns() + WAIT_NS;
@@ -402,7 +422,7 @@ static void test_load_reports(void **state)
     close_world(&w);
 }
 
-/* --- runtimes that are not driven, the application's own thread, fork --- */
+/* --- runtimes that are not driven, fork, a bad bootstrap --- */
 
 /* A runtime whose application does not drive it does not block the others. */
 static void test_idle_caller(void **state)
@@ -428,6 +448,8 @@ static void test_idle_caller(void **state)
     close_world(&w);
 }
 
+/* The parent's domain and runtime answer TORC_EFORK in the child, and go on in the parent. The child's exit status has
+ * a bit for each check that failed. */
 static void test_fork(void **state)
 {
     (void)state;

@@ -1,4 +1,14 @@
-/* Stateful sessions on the wire (A55, A60, A61, A75): cookies set and followed, and what ends a session. */
+/* Stateful sessions on the wire (A55, A60, A61, A75): cookies set and followed, and what ends a session. Read
+ * kits/session.h first.
+ *
+ * The cookie "s" has the plain text "ADDRESS,...;cluster:NAME". kit_session_cookie makes one without an RPC, so that a
+ * test chooses the endpoint. kit_session_reaches asserts that the cookie was followed: no new one was set.
+ *
+ * The clusters are round_robin. Once all endpoints are READY, RPCs that follow no session take turns, so that tests can
+ * assert exact counts (`share`). An update takes its time to reach the channel: a test repeats RPCs until one shows the
+ * update. Such a loop of this file has no limit.
+ *
+ * The tests run on one thread. Control plane and backends have their own thread, and so has the channel's runtime. */
 #include <string.h>
 
 #include "support/case.h"
@@ -10,6 +20,7 @@
 #define TO_C "{match: {prefix: \"\"}, route: {cluster: c}}"
 #define RR "lb_policy: ROUND_ROBIN"
 
+/* Makes the world of kit_mesh_world_open, with these filters of its listener. kit_mesh_world_close frees it. */
 static struct kit_mesh_world open_world(size_t n, const char *endpoints, const char *cluster, const char *filters)
 {
     struct kit_mesh_world w = kit_mesh_world_open(n, endpoints, cluster, NULL);
@@ -17,7 +28,7 @@ static struct kit_mesh_world open_world(size_t n, const char *endpoints, const c
     return w;
 }
 
-/* Makes n RPCs without a session. Returns how many reached backend i. */
+/* Makes n RPCs without a cookie. Returns how many reached backend i. */
 static unsigned share(struct kit_mesh_world *w, unsigned n, size_t i)
 {
     unsigned count = 0;
@@ -137,7 +148,7 @@ static void clusters(void **state)
         assert_int_equal(kit_session_reaches(&w, in_c1), 0);
         assert_int_equal(kit_session_reaches(&w, in_c2), 2);
     }
-    /* A host of one cluster with the name of the other: the cluster counts, and the session begins there. */
+    /* A cookie with a host of c2 and the name of c1: the RPC goes to c1, where a new session begins. */
     char *wrong = kit_session_cookie("%s;cluster:c1", kit_mesh_address(w.k, 2)), *fresh;
     for (unsigned i = 0; i < 10; i++) {
         assert_int_equal(kit_session_begin(&w, wrong, "c1", &fresh), 0);
@@ -199,7 +210,7 @@ static void bad_cookies(void **state)
         kit_session_call_with(&w, KIT_SESSION_METHOD, "", (const char *const[]){"x=y", first, good, NULL});
     assert_int_equal(a.backend, 0);
     assert_null(a.set_cookie);
-    /* A malformed first cookie is not replaced by a second one. */
+    /* The first cookie counts even if it is malformed: the second one is not followed. */
     a = kit_session_call_with(&w, KIT_SESSION_METHOD, "", (const char *const[]){"s=?", good, NULL});
     assert_non_null(a.set_cookie);
     kit_session_answer_fini(&a);
@@ -339,7 +350,7 @@ static void routes(void **state)
     kit_mesh_world_close(&w);
 }
 
-/* Updates of the listener add and remove the filter; connections stay. */
+/* Updates of the listener add the filter (`on` is 0 or 2) and remove it (1); connections stay. */
 static void turned_on_and_off(void **state)
 {
     (void)state;

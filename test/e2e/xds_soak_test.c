@@ -3,7 +3,9 @@
  * becomes invalid or is deleted (endpoints are not), and is then restored. No call may fail.
  *
  * Two processes side by side: one runtime, and two runtimes with an xDS domain. TORC_SOAK_ROUNDS: how many rounds (20
- * by default); there must be enough for a restart, an invalid and a deleted resource. */
+ * by default); there must be enough for a restart, an invalid and a deleted resource.
+ *
+ * The test's thread makes the changes. Each channel has a thread that calls (kits/load.h). */
 #include <stdlib.h>
 
 #include "support/cmocka.h"
@@ -17,16 +19,17 @@
 
 enum { RPS = 500, KEYS = 97, ROUNDS = 20, RUNTIMES = 2, PAUSE_CALLS = 50 };
 
-/* "top" is an aggregate of "first" and "inner"; "inner" is an aggregate of "second" and "third". */
+/* "top" is an aggregate of "first" and "inner"; "inner" is an aggregate of "second" and "third". The struct owns what
+ * it points to; close_world frees it. */
 struct world {
     struct kit_mesh *k;
     struct tc_rng rng;
-    size_t n;
+    size_t n;                   /* channels, each with a load */
     torc_runtime *rt[RUNTIMES]; /* NULL: the kit's */
     torc_channel *ch[RUNTIMES];
     struct kit_load *load[RUNTIMES];
-    uint64_t calls; /* calls of each load awaited so far */
-    unsigned restarts, refused, deleted;
+    uint64_t calls;                      /* calls of each load awaited so far */
+    unsigned restarts, refused, deleted; /* so far: restarts of the control plane, resources made invalid, deleted */
 };
 
 static void put_top(struct world *w)
@@ -80,6 +83,7 @@ static const struct subject {
     {"ClusterLoadAssignment", "first", put_endpoints, refuse_endpoints},
 };
 
+/* Waits until each load has started PAUSE_CALLS more calls. */
 static void pause_calls(struct world *w)
 {
     w->calls += PAUSE_CALLS;
@@ -92,11 +96,11 @@ static void forget_requests(struct world *w)
     tc_free(kit_mesh_requests(w->k));
 }
 
-/* Deletes the resource or makes it invalid, and waits for a client's answer. away: the control plane is stopped, and
- * starts again after the change. */
+/* Deletes the resource or makes it invalid. Waits for a NACK, or after a deletion for a request whose text contains
+ * the type; then for calls. away: the control plane is stopped, and starts again after the change. */
 static void change(struct world *w, const struct subject *s, bool away)
 {
-    bool delete = tc_rng_below(&w->rng, 2) && s->put != put_endpoints; /* EDS resources cannot be deleted */
+    bool delete = tc_rng_below(&w->rng, 2) && s->put != put_endpoints; /* state-of-the-world EDS has no deletion */
     forget_requests(w);
     if (delete)
         kit_mesh_remove(w->k, s->type, s->name);

@@ -10,6 +10,7 @@
 #define ROUND_ROBIN "lb_policy: ROUND_ROBIN"
 #define IGNORED "the Cluster has a transport_socket, which the channel's credentials ignore: they are not xds"
 
+/* Expects this code, and a message that contains `text`. */
 static void expect_text(const torc_result *r, int code, const char *text)
 {
     if (torc_result_code(r) != code || !strstr(torc_result_text(r), text))
@@ -40,7 +41,8 @@ static void the_deadline_tells_of_its_own_cluster(const char *policy)
     tc_free(text);
     torc_result_free(r);
     kit_mesh_stop(k, 1);
-    /* Without wait-for-ready an RPC fails; a waiting RPC then reports the same reason. */
+    /* An RPC that does not wait for ready fails, and its text names the backend. The text of an RPC that waits until
+     * its deadline names it, too. */
     while (torc_result_code(r = kit_mesh_call(ch, "to: c1", false, 5000)) == TORC_STATUS_DEADLINE_EXCEEDED)
         torc_result_free(r);
     expect_text(r, TORC_STATUS_UNAVAILABLE, kit_mesh_address(k, 1));

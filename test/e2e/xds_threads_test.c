@@ -1,7 +1,11 @@
 /* Runtimes that share an xDS domain come and go while the control plane pushes updates and threads call. When a runtime
  * ends, tasks may be queued between its loop and the domain's: none may be lost, or run after the end.
  * TORC_DOMAIN_ROUNDS is the number of runtimes (200 by default, 60 under the thread sanitizer). Round i uses the seed
- * TORC_DOMAIN_SEED + i (1 + i by default). */
+ * TORC_DOMAIN_SEED + i (1 + i by default).
+ *
+ * A round starts a member, which is a runtime with a channel and callers, and first ends the member that had its place.
+ * The test's thread does so. One more thread pushes until the test is over. Each caller is a thread that calls until
+ * its runtime ends: then it must get TORC_ECLOSED. */
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -27,13 +31,13 @@ enum {
     CLUSTERS = 60,
     CALLERS = 2,
     RUNTIMES = 2,     /* alive at the same time */
-    DOMAIN_LIFE = 25, /* a new domain after so many rounds */
+    DOMAIN_LIFE = 25, /* rounds from one new domain to the next */
     GUARD_S = 300,    /* the longest wait for a first successful RPC */
 };
 
 static struct kit_mesh *kit;
-static atomic_bool over;
-static atomic_ulong n_calls, n_ok;
+static atomic_bool over;           /* ends the thread that pushes */
+static atomic_ulong n_calls, n_ok; /* of all callers */
 
 /* --- the control plane pushes, as fast as it can --- */
 
@@ -66,7 +70,8 @@ static void *push(void *arg)
     return NULL;
 }
 
-/* Puts the clusters, and for each a route that matches its number in the header x-to. */
+/* Puts the clusters with their endpoints, and a listener "svc" with a route to each cluster that matches the cluster's
+ * number in the header x-to. */
 static void put_resources(void)
 {
     struct tc_buf routes = {0};
@@ -89,9 +94,9 @@ static void put_resources(void)
 struct caller {
     pthread_t thread;
     struct tc_rng rng;
-    torc_channel *ch;
-    atomic_uint ok;
-    int rc;
+    torc_channel *ch; /* borrowed from the member */
+    atomic_uint ok;   /* RPCs that succeeded */
+    int rc;           /* the local error that ended the calls; 0: none yet. The thread's own until it is joined. */
 };
 
 static void *call(void *arg)
@@ -122,12 +127,13 @@ static void *call(void *arg)
 
 /* --- one round --- */
 
+/* member_end frees the runtime and the channel. */
 struct member {
-    torc_runtime *rt;
+    torc_runtime *rt; /* NULL: not started yet */
     torc_channel *ch;
-    bool own_loop;
+    bool own_loop; /* TORC_RUNTIME_CALLER: the callers and pass_time drive the runtime; else it has a thread */
     struct caller callers[CALLERS];
-    unsigned n;
+    unsigned n; /* callers */
 };
 
 static void member_start(struct member *m, torc_xds_domain *domain, struct tc_rng *rng)

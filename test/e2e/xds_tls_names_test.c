@@ -1,5 +1,12 @@
 /* TLS by xDS end to end: SNI, SPIFFE, system roots, security that changes, and connections kept apart by security; TLS
- * to the control plane (A65), and a channel's own TLS credentials. */
+ * to the control plane (A65), and a channel's own TLS credentials. Read kits/tls_mesh.h first. xds_tls_test.c has
+ * certificates replaced under load and clusters whose TLS must fail.
+ *
+ * A test with a fixture has one backend behind TLS, and a proxy in front of it. The proxy keeps the bytes that pass: a
+ * test looks for a ClientHello or its SNI, and asserts that no RPC passed as plaintext. The listener "svc" leads to the
+ * cluster "c", which a test replaces.
+ *
+ * The tests run on one thread. The proxy has its own thread, and so have the servers and the channels' runtime. */
 #include <openssl/x509.h>
 #include <string.h>
 
@@ -13,6 +20,7 @@
 
 #define EXACT "[{exact: b.mesh.test}]"
 
+/* Made by setup, freed by teardown. */
 struct fixture {
     struct kit_tls_mesh w;
     struct wire_proxy *proxy; /* in front of backend 0 */
@@ -37,7 +45,8 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Puts the cluster "c" at the proxy. If the channel is not open yet, also puts "good" there and opens the channel. */
+/* Puts the cluster "c" at the proxy, with a context of kit_tls_mesh_context. If the channel is not open yet, also puts
+ * "good" there and opens the channel. */
 static void put(struct fixture *f, const char *roots, const char *sans, const char *more)
 {
     char *context = kit_tls_mesh_context(roots, sans, more);
@@ -49,7 +58,7 @@ static void put(struct fixture *f, const char *roots, const char *sans, const ch
     tc_free(context);
 }
 
-/* A101. A ClientHello is plaintext, and so is its SNI. */
+/* A101: which SNI a ClientHello has. A ClientHello is plaintext, and so is its SNI. */
 static void sni_is_sent(void **state)
 {
     struct fixture *f = *state;
@@ -75,6 +84,7 @@ static void sni_is_sent(void **state)
     assert_true(wire_proxy_saw(f->proxy, "b.mesh.test"));
 }
 
+/* Returns a SPIFFE trust bundle map with one trust domain, which has one root. The caller frees it with tc_free. */
 static char *spiffe_map(const char *domain, const struct kit_cert *root)
 {
     unsigned char *der = NULL;

@@ -1,5 +1,12 @@
 /* TLS by xDS (A29) end to end: mutual TLS, certificates replaced under load, clusters whose TLS must fail, and
- * credentials that ignore a cluster's TLS. */
+ * credentials that ignore a cluster's TLS. Read kits/tls_mesh.h first; xds_tls_names_test.c has SNI, SPIFFE and roots.
+ *
+ * - Under load: 100 calls a second, one at a time. While files of the certificate providers are replaced, no call may
+ *   fail, and the channel stays READY. A witness tells when a server first got the new certificate.
+ * - Failing (struct failing): RPCs to "c" must fail, send no plaintext, and reach no backend. RPCs to "good" on the
+ *   same channel must succeed meanwhile.
+ *
+ * on_client runs on the servers' thread, all else on the test's. */
 #include <openssl/x509.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -23,11 +30,12 @@ static uint64_t now_ns(void)
 /* The client certificates that came to a server. `lock` protects the other members. */
 struct witness {
     pthread_mutex_t lock;
-    struct x509_st *awaited; /* NULL: none */
+    struct x509_st *awaited; /* borrowed until it has come; NULL: none */
     uint64_t came_ns;        /* when the awaited certificate first came; 0: not yet */
     uint64_t handshakes;     /* that reached the client's certificate */
 };
 
+/* Counts a client and accepts it. `arg` is the witness. On the servers' thread. */
 static bool on_client(void *arg, struct x509_st *leaf, const char *name, struct tc_buf *why)
 {
     struct witness *x = arg;
@@ -41,6 +49,7 @@ static bool on_client(void *arg, struct x509_st *leaf, const char *name, struct 
     return true;
 }
 
+/* Has the witness wait for this certificate, which is borrowed until it has come. */
 static void await(struct witness *x, struct x509_st *cert)
 {
     pthread_mutex_lock(&x->lock);
@@ -49,6 +58,7 @@ static void await(struct witness *x, struct x509_st *cert)
     pthread_mutex_unlock(&x->lock);
 }
 
+/* Returns when the awaited certificate first came, 0 if it has not. */
 static uint64_t came(struct witness *x)
 {
     pthread_mutex_lock(&x->lock);
@@ -67,8 +77,8 @@ static uint64_t handshakes(struct witness *x)
     return n;
 }
 
-/* Waits until about 10 ms after the previous call began, during which the channel must stay READY. Then makes a call,
- * which must succeed. */
+/* Waits until *next_ns; the channel must stay READY meanwhile. Then makes a call, which must succeed. *next_ns becomes
+ * the time of the next call, 10 ms later; 0 before the first. */
 static void call_at_100_hz(torc_channel *ch, uint64_t *next_ns)
 {
     uint64_t now = now_ns();
@@ -81,7 +91,8 @@ static void call_at_100_hz(torc_channel *ch, uint64_t *next_ns)
     kit_mesh_calls(ch, NULL, 1);
 }
 
-/* Returns how many ms after the first file was replaced the new certificate was in use. */
+/* Replaces the client's certificate and key under load. Returns how many ms after the first file was replaced the new
+ * certificate was in use. */
 static uint64_t replace_certificates(void)
 {
     struct kit_tls_mesh w;
@@ -148,7 +159,8 @@ static void certificates_are_replaced_under_load(void **state)
     assert_within(2000, replace_certificates);
 }
 
-/* Puts backend i behind TLS and accepts client certificates of either authority. */
+/* Puts backend i behind TLS, where it accepts client certificates of either authority. The witness must live as long as
+ * the mesh. */
 static void secure_for_both(struct kit_tls_mesh *w, size_t i, const struct kit_cert *cert, struct witness *witness)
 {
     char *roots = tc_asprintf("%s%s", w->root.cert_pem, w->other_root.cert_pem);
@@ -165,7 +177,7 @@ static void secure_for_both(struct kit_tls_mesh *w, size_t i, const struct kit_c
     tc_free(roots);
 }
 
-/* Calls until the witness has seen n handshakes: at most 60 s. Returns the number of calls. */
+/* Calls until the witness has seen n handshakes: at most 60 s, else the test fails. Returns the number of calls. */
 static uint64_t call_until_handshakes(struct kit_tls_mesh *w, uint64_t *next_ns, struct witness *x, uint64_t n)
 {
     uint64_t calls = 0;
@@ -175,7 +187,7 @@ static uint64_t call_until_handshakes(struct kit_tls_mesh *w, uint64_t *next_ns,
     return calls;
 }
 
-/* Calls until backend i has had n connections: at most 60 s. Returns the number of calls. */
+/* Calls until backend i has had n connections: at most 60 s, else the test fails. Returns the number of calls. */
 static uint64_t call_until_connections(struct kit_tls_mesh *w, uint64_t *next_ns, size_t i, uint64_t n)
 {
     uint64_t calls = 0;
@@ -223,7 +235,8 @@ static uint64_t replace_authority(void)
     /* The old authority is no longer trusted: RPCs move to another connection, verified with the new root alone. */
     kit_tls_mesh_write(&w, "root.pem", w.other_root.cert_pem);
     calls += call_until_handshakes(&w, &next_ns, &moved, 2);
-    /* The old root alone did not issue the server's certificate: new connections fail, and the open one serves. */
+    /* Only the old authority is trusted, which did not issue the server's certificate: new connections fail, and the
+     * open one serves. */
     uint64_t before = kit_mesh_connections(w.k, 1);
     kit_tls_mesh_write(&w, "root.pem", w.root.cert_pem);
     calls += call_until_connections(&w, &next_ns, 1, before + 1);
@@ -245,7 +258,8 @@ static void an_authority_is_replaced_under_load(void **state)
     assert_within(1000, replace_authority);
 }
 
-/* A cluster "good" on backend 1, and a cluster "c", which is expected to fail, on backend 0 behind a proxy. */
+/* A cluster "good" on backend 1, and a cluster "c", which is expected to fail, on backend 0 behind a proxy. Made by
+ * setup_failing, freed by teardown_failing. */
 struct failing {
     struct kit_tls_mesh w;
     struct wire_proxy *proxy;
@@ -274,8 +288,9 @@ static int teardown_failing(void **state)
     return 0;
 }
 
-/* Puts "c" with these fields of its UpstreamTlsContext. Asserts that RPCs to "c" fail with the reason, that RPCs to
- * "good" succeed, and that no plaintext was sent to "c". */
+/* Puts "c" with these fields of its UpstreamTlsContext. Opens the channel if it is not open yet. Asserts that RPCs to
+ * "c" fail with the reason and do not reach the backend, that RPCs to "good" succeed, and that no plaintext was sent to
+ * "c". */
 static void expect_failure(struct failing *f, const char *tls, const char *reason)
 {
     kit_tls_mesh_put_cluster(&f->w, "c", wire_proxy_address(f->proxy), tls);
@@ -288,6 +303,7 @@ static void expect_failure(struct failing *f, const char *tls, const char *reaso
     kit_tls_mesh_expect_nothing_clear(f->proxy);
 }
 
+/* expect_failure with a context of these roots and names (kit_tls_mesh_context). */
 static void expect_context_failure(struct failing *f, const char *roots, const char *sans, const char *reason)
 {
     char *context = kit_tls_mesh_context(roots, sans, "");
@@ -295,7 +311,7 @@ static void expect_context_failure(struct failing *f, const char *roots, const c
     tc_free(context);
 }
 
-/* Asserts that a TLS handshake was tried and the server's identity rejected. */
+/* expect_context_failure, and asserts that the reason comes from a TLS handshake: a ClientHello was sent. */
 static void expect_refusal(struct failing *f, const char *roots, const char *sans, const char *reason)
 {
     expect_context_failure(f, roots, sans, reason);

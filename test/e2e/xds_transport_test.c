@@ -1,5 +1,9 @@
 /* The xDS client's transport over a real socket: what a stream reports about a message that the server does or does not
- * read, and about the stream's end. */
+ * read, and about the stream's end. The interface is xds/client/transport.h.
+ *
+ * Each server plays one function on the first part of the test's message; main has their order. The message exceeds the
+ * HTTP/2 windows of the stream, so a server gets the rest only if it enlarges them. The servers run in a process of
+ * their own (hostile/server.h). The transport and its callbacks run on the test's thread, which drives the runtime. */
 #include <torc/torc.h>
 
 #include "support/cmocka.h"
@@ -21,6 +25,7 @@ static uint32_t begin(struct hostile_peer *p)
     return hostile_await(p, FAKE_H2_DATA) ? id : 0;
 }
 
+/* Ends the stream with UNAVAILABLE. */
 static void ends_the_stream(struct hostile_peer *p)
 {
     fake_h2_headers(hostile_frames(p), begin(p),
@@ -28,11 +33,13 @@ static void ends_the_stream(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
+/* Closes the connection. */
 static void goes(struct hostile_peer *p)
 {
     begin(p);
 }
 
+/* Enlarges the windows, so that the whole message comes. */
 static void reads(struct hostile_peer *p)
 {
     uint32_t id = begin(p);
@@ -50,6 +57,7 @@ static void sends_too_much(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
+/* Ends the stream with RESOURCE_EXHAUSTED. */
 static void has_enough(struct hostile_peer *p)
 {
     fake_h2_headers(hostile_frames(p), begin(p), ":status: 200\ncontent-type: application/grpc\ngrpc-status: 8\n",
@@ -57,6 +65,8 @@ static void has_enough(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
+/* The reports of a stream: the number of calls of on_sent, of those with `taken`, and of on_status; then the code and
+ * the layer (enum torc_layer) of the status. */
 struct seen {
     int sent, taken, ended, code, layer;
 };
@@ -92,9 +102,10 @@ static void on_failure(void *arg, const struct tc_status *failure)
 
 static const struct tc_xds_stream_events events = {on_message, on_sent, on_status};
 
-static struct hostile *servers;
+static struct hostile *servers; /* made and freed by main */
 
-/* Sends a message to server i, and runs the loop until the stream has ended or the message was taken. */
+/* Sends a message to server i, and runs the loop until the stream has ended or the message was taken. Returns what the
+ * stream reported. */
 static struct seen send_to(size_t i)
 {
     struct seen seen = {0};
@@ -147,7 +158,8 @@ static void a_server_that_reads(void **state)
     assert_int_equal(seen.ended, 0);
 }
 
-/* Both are RESOURCE_EXHAUSTED. The layer tells a response above our limit from a status that the server sent. */
+/* Both are RESOURCE_EXHAUSTED. The layer tells a response above the client's limit from a status that the server
+ * sent. */
 static void limits_of_both_sides(void **state)
 {
     (void)state;

@@ -14,6 +14,7 @@ enum { RPS = 500, SECONDS = 10, KEYS = 97, DELAY_MS = 20 };
 
 #define BY_USER "[{header: {header_name: user}}]"
 
+/* Of the one case of the process: made by begin, freed by finish. */
 static struct kit_mesh *k;
 static torc_channel *ch;
 static struct kit_load *load;
@@ -33,8 +34,8 @@ static void begin(void)
     load = kit_load_new(ch, RPS, KEYS);
 }
 
-/* Increments *n and waits until the load has started the calls of its first *n times `every_ms` milliseconds, or of
- * SECONDS if that is less. Returns false once SECONDS have passed. */
+/* Increments *n. Waits until the load has started as many calls as it starts in *n times `every_ms` milliseconds, or
+ * those of SECONDS seconds if they are fewer. Returns false when it has waited for those of SECONDS seconds. */
 static bool tick(uint64_t every_ms, unsigned *n)
 {
     uint64_t calls = (uint64_t)++ * n * every_ms * RPS / 1000;

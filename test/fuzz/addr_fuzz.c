@@ -1,5 +1,6 @@
 /* Addresses from texts, IPs and sockaddrs. For an address from a text or an IP, its sockaddr and, unless it is an
- * abstract name, its canonical text give an equal address. An address from a sockaddr is only formatted. */
+ * abstract name, its canonical text give an equal address. An address from a sockaddr is only formatted, and
+ * compared with itself. */
 #include "base/mem.h"
 #include "fuzz.h"
 #include "io/addr.h"

@@ -14,12 +14,13 @@ static const char *const types[] = {
 };
 static const char *const names[] = {"a", "b", "c", "d"};
 
+/* Owns what it points to. */
 struct fixture {
-    struct tc_resource_set *set;
+    struct tc_resource_set *set; /* the present one; `change` replaces it */
     struct tc_ads *ads;
-    uint64_t sent;
-    char *nonce;  /* of the last response */
-    bool in_call; /* on_send and on_request may come only while true */
+    uint64_t sent; /* responses so far */
+    char *nonce;   /* of the last response; NULL before the first */
+    bool in_call;  /* on_send and on_request may come only while true */
 };
 
 static void on_send(void *arg, struct tc_slice bytes)
@@ -91,6 +92,8 @@ static void request(struct fixture *f, struct tc_fuzz_input *in)
     deliver(f, tc_slice_of(bytes, n));
 }
 
+/* Puts or removes one resource and, unless 0x20 is set, pushes. Two bytes: the first has the type (bits 0, 1), the name
+ * (bits 2, 3), 0x10 for a removal and 0x20; the second is the resource's value (0: an empty value). */
 static void change(struct fixture *f, struct tc_fuzz_input *in)
 {
     uint8_t what = tc_fuzz_u8(in), value = tc_fuzz_u8(in);

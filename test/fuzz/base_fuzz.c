@@ -1,6 +1,6 @@
 /* The parsers of base/: numbers, durations, sizes, encodings, UTF-8, slices.
  *
- * Each parser gets the whole input.
+ * Each parser gets the whole input. Its result is compared with, or judged by:
  *
  *   a model, or the C library   integers, accepted doubles, decoded grpc-message, UTF-8, tc_slice_find
  *   encoded and decoded again   base64, hex, grpc-message, URI escapes
@@ -11,6 +11,7 @@
 #include "base/parse.h"
 #include "fuzz.h"
 
+/* Returns true if the slice is not empty and has no other characters than these. */
 static bool only(struct tc_slice s, const char *allowed)
 {
     for (size_t i = 0; i < s.len; i++)
@@ -83,6 +84,7 @@ static void check_encodings(struct tc_slice s)
     tc_buf_fini(&b);
 }
 
+/* Returns the value of a hexadecimal digit of either case; -1 for any other character. */
 static int model_digit(char c)
 {
     const char *digits = "0123456789abcdef", *at = c ? strchr(digits, c | 0x20) : NULL;
@@ -143,7 +145,8 @@ static void check_escapes(struct tc_slice s)
     tc_buf_fini(&b);
 }
 
-/* Returns the length of the UTF-8 character at p; 0 if it is malformed. The rows are those of RFC 3629 section 4. */
+/* Returns the length of the UTF-8 character at p, where `left` bytes are left; 0 if it is malformed. The rows are those
+ * of RFC 3629 section 4: the lowest and the highest value of each byte. */
 static size_t utf8_character(const unsigned char *p, size_t left)
 {
     static const unsigned char rows[][8] = {

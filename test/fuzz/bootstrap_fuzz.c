@@ -21,7 +21,7 @@ static void check_servers(const struct tc_xds_server *servers, size_t n)
     }
 }
 
-/* Checks that a server can parse the Node that the client sends. */
+/* Checks that a server can parse the Node that the client sends, and finds the bootstrap's id and Torc's name in it. */
 static void check_node(const struct tc_xds_bootstrap *b)
 {
     struct tc_arena arena;
