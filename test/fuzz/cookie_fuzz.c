@@ -1,6 +1,7 @@
 /* Cookies of stateful sessions (A55, A60). The first byte says whether the rest is a whole cookie field, or the value
  * of the session's cookie before base64. The addresses that a cookie gives are IP addresses. If the session follows no
- * address, the response sets a cookie. The next request follows a cookie that was set, and does not set it again. */
+ * address, the response sets a cookie. If a cookie was set, a second RPC follows that cookie, and its response
+ * sets none. */
 #include "base/mem.h"
 #include "base/parse.h"
 #include "fuzz.h"

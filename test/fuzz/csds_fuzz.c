@@ -3,7 +3,8 @@
  *
  * An answered request has no node_matchers, and its answer is without contents exactly if the request said so: a
  * second parser reads the fields. Any other request ends its call with INVALID_ARGUMENT. No request ends the
- * connection. The answer is one byte that stands for a report. */
+ * connection. The answer is one byte that stands for a ClientStatusResponse. Client and server share one manual loop,
+ * which a run owns. */
 #include "base/mem.h"
 #include "base/vec.h"
 #include "controlplane/csds.h"
@@ -19,7 +20,7 @@ struct run {
     struct tc_csds_service service;
     struct tc_loop *loop;
     struct tc_h2_conn *conn;
-    struct tc_h2_stream *stream;
+    struct tc_h2_stream *stream; /* of the call under way */
     bool done;
     int code;
     size_t answers;
@@ -69,7 +70,7 @@ static uint64_t varint(struct tc_fuzz_input *in)
     return v;
 }
 
-/* Checks that an answered request has no node_matchers, and excludes contents if `without_contents`. */
+/* Checks that an answered request has no node_matchers, and excludes contents exactly if `without_contents`. */
 static void check_answered(struct tc_slice bytes, bool without_contents)
 {
     enum { NODE_MATCHERS = 1, EXCLUDE_CONTENTS = 3 };
@@ -104,6 +105,8 @@ static void check_answered(struct tc_slice bytes, bool without_contents)
     TC_FUZZ_CHECK(groups == 0 && exclude == without_contents);
 }
 
+/* Makes one call, and asserts that it has ended. Bit 0 of `how` chooses the method, bits 1 and 2 the number of messages
+ * of a stream. */
 static void call(struct run *r, uint8_t how)
 {
     struct tc_h2_request request = {

@@ -55,6 +55,7 @@ static void deliver(struct fixture *f, struct tc_slice bytes)
     tc_status_fini(&status);
 }
 
+/* Stores the names that the bits of `which` choose, static texts, and returns how many they are. */
 static size_t choose(char **out, unsigned which)
 {
     size_t n = 0;
@@ -89,6 +90,8 @@ static void request(struct fixture *f, struct tc_fuzz_input *in)
     deliver(f, tc_slice_of(bytes, n));
 }
 
+/* Puts or removes a resource, as two bytes say, and pushes. With bit 5 of the first byte there is no push: the change
+ * waits for a later push or request. */
 static void change(struct fixture *f, struct tc_fuzz_input *in)
 {
     uint8_t what = tc_fuzz_u8(in), value = tc_fuzz_u8(in);

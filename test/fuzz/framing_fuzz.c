@@ -6,6 +6,8 @@
 #include "fuzz.h"
 #include "http2/framing.h"
 
+/* Gives the decoder the stream in pieces of at most `step` bytes. Appends to `told` the length and the hash of each
+ * message, and the error that ends the decoding. */
 static void decode(struct tc_slice stream, bool gzip, size_t max_bytes, size_t step, struct tc_buf *told)
 {
     struct tc_h2_decoder d;
@@ -33,6 +35,7 @@ static void decode(struct tc_slice stream, bool gzip, size_t max_bytes, size_t s
     tc_h2_decoder_fini(&d);
 }
 
+/* Checks that gzip and gunzip give the bytes back. Unzips the bytes as they are, too. */
 static void check_gzip(struct tc_slice bytes, size_t max_bytes)
 {
     struct tc_rstr *out = NULL, *zipped = tc_h2_gzip(bytes);

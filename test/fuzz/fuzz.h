@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 
+/* Runs the target on one input, which is borrowed for the call. Returns 0; a failed check aborts. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define TC_FUZZ_CHECK(condition)                                                                                       \

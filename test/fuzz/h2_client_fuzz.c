@@ -5,7 +5,8 @@
  *   the connection   on_ready and on_closed come at most once each. on_closed has a reason. The text of a GOAWAY is
  *                    short and printable.
  *
- * end_call frees a call's arena and stops its timer, so that a sanitizer sees late uses. */
+ * end_call frees a call's arena and stops its timer, so that a sanitizer sees late uses. struct run owns the calls and,
+ * until on_closed or the script closes it, the connection. One thread, on a manual loop. */
 #include "h2_script.h"
 
 #include "base/mem.h"
@@ -16,9 +17,9 @@
 struct call {
     struct run *run;
     struct tc_h2_stream *stream; /* NULL: not opened, or ended by end_call */
-    struct tc_arena arena;
+    struct tc_arena arena;       /* in use while `stream` is not NULL */
     struct tc_timer deadline;
-    bool open, headers_seen;
+    bool open, headers_seen; /* open: not done, not cancelled, and not ended by the close of the connection */
     size_t messages;
 };
 
@@ -117,6 +118,8 @@ static void on_closed(void *arg, const struct tc_status *why)
 static const struct tc_h2_conn_events conn_events = {
     .on_ready = on_ready, .on_draining = on_draining, .on_closed = on_closed};
 
+/* Ends the call that `c` has, and opens a new one unless the connection is closed. Bit 6 of `flags`: gzip; bit 7: with
+ * a deadline, whose milliseconds are the next byte of the script. */
 static void begin_call(struct run *r, struct call *c, uint8_t flags)
 {
     static struct tc_h2_request request;

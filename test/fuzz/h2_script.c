@@ -2,7 +2,10 @@
  *
  * The first two bytes are the settings of the run. The rest are steps (tc_fuzz_h2_step), each a byte with its arguments
  * behind it. The lower four bits of the byte choose the step: 0 to 10 are here, 11 to 14 are the connection's owner's,
- * 15 is for both. What the connection writes is checked for its preface and for the frames' sizes and types alone. */
+ * 15 is for both. What the connection writes is checked for its preface and for the frames' sizes and types alone.
+ *
+ * struct tc_fuzz_h2 owns the loop, the pipe and, if tc_fuzz_h2_init made it, the connection. Read tc_fuzz_h2_step
+ * first. */
 #include "h2_script.h"
 
 #define MESSAGE_MAX_BYTES 4096u
@@ -126,6 +129,8 @@ static void headers(struct tc_fuzz_h2 *h, unsigned stream, bool end_stream, bool
     tc_buf_fini(&block);
 }
 
+/* Sends one message in a DATA frame. The script gives the flag byte, a byte whose upper two bits choose how much
+ * filling ends the message, and the bytes before the filling. */
 static void message(struct tc_fuzz_h2 *h, unsigned stream, bool end_stream)
 {
     struct tc_buf bytes = {0};

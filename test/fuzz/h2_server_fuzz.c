@@ -1,8 +1,9 @@
 /* An HTTP/2 server connection that echoes messages, while the peer sends arbitrary bytes (h2_script.h).
  *
- * A message that begins with 'd' is dropped, one that begins with 'x' ends its call. No event of a call comes after its
- * end, and no message after the half-close. Every call has ended when on_closed comes. Calls stay in memory until the
- * end of the run, so that late events are seen. */
+ * A message that begins with 'd' is dropped, one that begins with 'x' ends its call. A message that comes while another
+ * one is echoed is dropped, too. No event of a call comes after its end, and no message after the half-close. Every
+ * call has ended when on_closed comes. struct run owns the calls, and keeps them until its end, so that late events are
+ * seen. The streams are the connection's. One thread, on a manual loop. */
 #include "h2_script.h"
 
 #include "base/mem.h"
@@ -11,8 +12,8 @@
 
 struct call {
     struct run *run;
-    struct tc_h2_stream *stream;
-    struct tc_rstr *message; /* being echoed, or the one that ended the call; NULL: none */
+    struct tc_h2_stream *stream; /* borrowed; gone once the call or its connection has ended */
+    struct tc_rstr *message;     /* a reference: being echoed, or the one that ended the call; NULL: none */
     struct tc_timer deadline;
     bool half_closed, status_sent, ended;
 };

@@ -11,6 +11,8 @@
 
 static const char *const names[] = {"k", "other", "k-bin", "content-type"};
 
+/* Stores the hash of one policy. Returns false if the RPC does not have the policy's header. `steps` is the budget of
+ * all policies. */
 static bool model_one(const struct tc_hash_policy *p, const struct tc_headers *headers, uint64_t *steps, uint64_t *hash)
 {
     struct tc_buf scratch = {0}, rewritten = {0};
@@ -30,6 +32,7 @@ static bool model_one(const struct tc_hash_policy *p, const struct tc_headers *h
     return found;
 }
 
+/* Stores the hash of the RPC, 0 without a result. Returns false if no policy has a result. */
 static bool model(const struct tc_hash_policy *policies, size_t n, const struct tc_headers *headers, uint64_t *hash)
 {
     uint64_t results[POLICIES_MAX], combined = 0, steps = TC_REGEX_REPLACE_STEPS;

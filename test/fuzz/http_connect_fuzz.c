@@ -1,14 +1,14 @@
-/* A proxy's answer to CONNECT, whole and in pieces of the first byte + 1 bytes. The outcome is the same, and no byte
- * behind the answer's head is consumed. */
+/* A proxy's answer to CONNECT. The input: a byte n, then the answer, which comes once as a whole and once in pieces of
+ * n + 1 bytes. The outcome is the same, and no byte behind the answer's head is consumed. */
 #include "base/mem.h"
 #include "fuzz.h"
 #include "io/http_connect.h"
 #include "support/fakes/pipe.h"
 
 struct outcome {
-    int called;
-    struct tc_bytestream *bs;
-    struct tc_status error;
+    int called;               /* how often on_done came */
+    struct tc_bytestream *bs; /* the tunnel, owned; NULL: none */
+    struct tc_status error;   /* a reference */
 };
 
 static void on_done(void *arg, struct tc_bytestream *bs, const struct tc_status *error)
@@ -27,6 +27,7 @@ static size_t head_of(struct tc_slice s)
     return at < 0 ? SIZE_MAX : (size_t)at + 4;
 }
 
+/* Plays the answer in pieces of `piece` bytes. Returns the status of the outcome, which the caller ends. */
 static struct tc_status play(struct tc_slice answer, size_t piece)
 {
     struct tc_loop *loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true});

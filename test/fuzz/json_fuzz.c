@@ -15,6 +15,7 @@ static const char *const types[] = {"torc.test.json.All",        "torc.test.json
                                     "torc.test.json.Set",        "google.protobuf.Any",      "google.protobuf.Value",
                                     "google.protobuf.Timestamp", "google.protobuf.FieldMask"};
 
+/* Returns the schema of all inputs. It is made once, and lives until the process ends. */
 static torc_schema *the_schema(void)
 {
     static torc_schema *schema;
@@ -26,6 +27,7 @@ static torc_schema *the_schema(void)
     return schema;
 }
 
+/* Checks the error of a call that returned `rc`, and frees it. */
 static void check_error(int rc, torc_error *error)
 {
     TC_FUZZ_CHECK((rc != 0) == (error != NULL) && rc == torc_error_code(error));
@@ -56,7 +58,8 @@ static void *bytes_of(const torc_schema_message *type, struct tc_slice text, con
 }
 
 /* Checks that JSON which the library wrote is read, and comes back the same. Exception: a NullValue of any number is
- * written as null, and null is read as 0. A text with null may come back without it, but has the same bytes. */
+ * written as null, and null is read as 0. So a text with null may come back without it; both texts then read as the
+ * same bytes. */
 static void check_text(const torc_schema_message *type, struct tc_slice text, const struct torc_json_options *o)
 {
     size_t size = 0, again_size = 0, read_size = 0;

@@ -45,12 +45,12 @@ static const char *const configs[] = {KEEN, HALF, NEVER, WEIGHTED, OUT_OF_BAND, 
 
 struct tree {
     struct fake_lb *f;
-    struct tc_call_tracker *tracked[TRACKED_MAX]; /* of open RPCs; NULL: free */
+    struct tc_call_tracker *tracked[TRACKED_MAX]; /* of open RPCs, in the arena of `f`; NULL: free */
     bool any;                                     /* a child of the last update has endpoints */
 };
 
-/* Returns the endpoints of a zone, to be freed with tc_free. The lower five bits choose the addresses, the upper three
- * the weights. */
+/* Returns the endpoints of a zone as text for fake_lb_endpoint_tree, to be freed with tc_free; empty: no endpoints. The
+ * lower five bits choose the addresses, the upper three the weights. */
 static char *endpoints_of(unsigned bits, unsigned zone)
 {
     struct tc_buf b = {0};
@@ -60,6 +60,8 @@ static char *endpoints_of(unsigned bits, unsigned zone)
     return tc_buf_take(&b);
 }
 
+/* Updates the policy. Four bytes of the script choose the children (one to three of the zones, in turn from any one
+ * on), their configs, and the endpoints of each zone. */
 static void update(struct tree *t, struct tc_fuzz_input *in)
 {
     struct tc_child_config list[ZONES] = {0};
@@ -173,7 +175,7 @@ static void event(struct tree *t, struct tc_fuzz_input *in)
     }
 }
 
-/* Lets every attempt and RPC succeed. Asserts that picks succeed then, if there are endpoints. */
+/* Lets every attempt and RPC succeed. Asserts that picks succeed then exactly if there are endpoints. */
 static void settle(struct tree *t)
 {
     for (unsigned i = 0; i < TRACKED_MAX; i++) {

@@ -1,6 +1,13 @@
 /* The client's side of load reports (LRS) with a server that sends arbitrary bytes. The input is a script: clusters
  * come and go, RPCs start, end and are dropped, responses arrive as bytes or by fields, streams and connections end,
- * time passes. Reports never add up to more RPCs than there were: none is reported twice. */
+ * time passes. Reports never add up to more RPCs than there were: none is reported twice.
+ *
+ * Each step takes a byte, whose lower three bits choose what happens, and its arguments behind it. Then the loop is
+ * drained, and the messages that the client has sent are read (take). A report counts once the server is connected. A
+ * report that still waits when its stream ends does not count.
+ *
+ * struct run owns the client, the fake server and the references of clusters and RPCs. One thread, on a manual loop.
+ * Read step and take first. */
 #include "base/mem.h"
 #include "fuzz.h"
 #include "pb/envoy/service/load_stats/v3/lrs.pb-c.h"
@@ -36,7 +43,7 @@ struct run {
     struct fake_xds *fake;
     struct fake_xds_server *server;
     struct tc_xds_client *client;
-    const struct tc_rstr *key;
+    const struct tc_rstr *key; /* of the server, borrowed from the bootstrap */
     struct cluster clusters[CLUSTERS];
     unsigned stream; /* how many streams have sent their first message */
     /* all: the counts so far. told: of delivered reports. waiting: of reports that wait for a connection. */
@@ -51,6 +58,7 @@ static bool supported(void *arg, const char *type, const json_t *config)
     return true;
 }
 
+/* Ends the newest RPC of the cluster, if there is one. */
 static void finish(struct run *r, struct cluster *c, bool good)
 {
     if (!c->load || !c->open)
@@ -61,6 +69,7 @@ static void finish(struct run *r, struct cluster *c, bool good)
     r->all.ended++;
 }
 
+/* Ends the RPCs and the use of the cluster. Does nothing if it is not in use. */
 static void leave(struct run *r, struct cluster *c)
 {
     while (c->load && c->open)
@@ -85,6 +94,7 @@ static void enter(struct run *r, size_t i)
     tc_rstr_unref(service);
 }
 
+/* Drops an RPC (bit 6 of `how`), or starts one unless MAX_OPEN are open; with bit 7 then ends one. */
 static void count(struct run *r, struct cluster *c, uint8_t how)
 {
     if (!c->load)
@@ -138,6 +148,8 @@ static bool known(const char *name)
     return false;
 }
 
+/* Adds the counts of a cluster in a report to `waiting`. Checks that the endpoints of a locality do not add
+ * up to more than the locality. */
 static void add_cluster(struct run *r, const Envoy__Config__Endpoint__V3__ClusterStats *c)
 {
     TC_FUZZ_CHECK(known(c->cluster_name) && c->load_report_interval && c->load_report_interval->seconds >= 0);

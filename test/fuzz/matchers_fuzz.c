@@ -9,6 +9,8 @@
 
 static const char *const names[] = {"k", "other", "k-bin", "content-type"};
 
+/* Returns whether `part` stands in `text` at index `at`, which may be beyond the end. With
+ * any_case the case of ASCII letters does not count. */
 static bool equal_at(struct tc_slice text, size_t at, struct tc_slice part, bool any_case)
 {
     if (at > text.len || part.len > text.len - at)

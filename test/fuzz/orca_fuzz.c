@@ -1,4 +1,4 @@
-/* Load reports of backends (ORCA). lb/orca reads the same values as protobuf-c from a report that protobuf-c accepts.
+/* Load reports of backends (ORCA). From a report that tc_unpack accepts, lb/orca reads the same values as protobuf-c.
  * No report gives a weight that the scheduler cannot use. */
 #include <float.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static bool same(double a, double b)
     return memcmp(&a, &b, sizeof(a)) == 0;
 }
 
-/* Compares the fields without names, and the number of entries of named_metrics. */
+/* Compares the five values without a name bit for bit, and the number of entries of named_metrics. */
 static void check_against_protobuf(struct tc_slice bytes, const report *m)
 {
     double fields[TC_ORCA_APPLICATION + 1] = {0};
@@ -37,6 +37,8 @@ static void check_against_protobuf(struct tc_slice bytes, const report *m)
     TC_FUZZ_CHECK(named == m->n_named_metrics);
 }
 
+/* Checks that the scheduler can use the weight that the report gives, beside a weight of 1: each pick is one of the two
+ * places, and eight picks advance the sequence by less than 1000. The config is made once. */
 static void check_weight(struct tc_slice bytes)
 {
     static struct tc_lb_config *config;

@@ -9,6 +9,8 @@
 
 #define BUDGET_BYTES (1u << 24)
 
+/* Checks that the JSON of a message gives the same JSON again. Exceptions: a message that has no JSON, and JSON
+ * that does not parse, for the reasons below. */
 static void check_message(const ProtobufCMessageDescriptor *type, const ProtobufCMessage *m, bool lower_camel)
 {
     const struct tc_proto_json_options options = {.lower_camel = lower_camel};
@@ -27,7 +29,8 @@ static void check_message(const ProtobufCMessageDescriptor *type, const Protobuf
         tc_free(a);
         tc_free(b);
     } else {
-        /* Only times out of range, and messages beyond the budget, have a JSON form that does not parse. */
+        /* A time out of range, or a message beyond the budget, has a JSON form that does not parse. The error of a time
+         * says "must be a", as do those of most values of a wrong type. */
         bool times = strstr(tc_validation_text(&errors), "must be a") || rc == TORC_ELIMIT;
         TC_FUZZ_CHECK(times);
     }
@@ -37,6 +40,8 @@ static void check_message(const ProtobufCMessageDescriptor *type, const Protobuf
     tc_arena_fini(&arena);
 }
 
+/* Reads JSON as tc_proto_from_json does, and checks the errors. Returns TORC_EPARSE, without an error in `errors`, if
+ * the text is not JSON. */
 static int read_text(const ProtobufCMessageDescriptor *type, struct tc_slice text, bool lenient, struct tc_arena *arena,
                      ProtobufCMessage **m, struct tc_validation_errors *errors)
 {

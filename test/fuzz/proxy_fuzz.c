@@ -1,4 +1,6 @@
-/* Proxy settings. The input: the URL in the first line, the exemptions in the second, a host in the third. */
+/* Proxy settings. The input: the URL in the first line, the exemptions in the second, a host in the third. An accepted
+ * URL gives a host and port, and credentials if any, that are valid in a header field. An empty list exempts no host,
+ * the list "*" exempts every host. */
 #include "base/headers.h"
 #include "base/mem.h"
 #include "fuzz.h"

@@ -1,5 +1,6 @@
 /* Feeds a fuzz target every file of the given folders, and every prefix of files of at most SMALL_BYTES, in builds
- * without TORC_FUZZ. Each input is a copy of its exact size, so that a sanitizer sees reads past its end. */
+ * without TORC_FUZZ. Files whose names begin with a dot are left out. Each input is a copy of its exact size, so that a
+ * sanitizer sees reads past its end; the copy of an empty input has one byte. */
 #include <dirent.h>
 #include <string.h>
 

@@ -19,6 +19,7 @@ static bool supported(void *arg, const char *type, const json_t *config)
     return true;
 }
 
+/* Returns the context of all decoders. It is made once, and lives until the process ends. */
 static const struct tc_xds_decode_context *context(void)
 {
     static struct tc_xds_decode_context ctx;
@@ -32,6 +33,8 @@ static const struct tc_xds_decode_context *context(void)
     return &ctx;
 }
 
+/* Stores the message in `bytes`, which is empty before. Returns false if the text is not JSON of the type, or if the
+ * message needs more than 16 MiB. */
 static bool from_json(const struct tc_xds_resource_type *type, struct tc_slice text, struct tc_buf *bytes)
 {
     static const struct tc_proto_json_options options = {.ignore_unknown = true};
@@ -55,6 +58,7 @@ static bool from_json(const struct tc_xds_resource_type *type, struct tc_slice t
     return good;
 }
 
+/* Returns the resource with one reference, which the caller ends; NULL if the bytes are rejected. */
 static struct tc_xds_resource *decode(const struct tc_xds_resource_type *type, struct tc_slice bytes)
 {
     struct tc_validation_errors errors = {0};

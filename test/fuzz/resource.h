@@ -6,9 +6,10 @@
 #include "fuzz.h"
 #include "xds/resource/registry.h"
 
-/* Decodes the input twice, and checks the errors and that both results are equal. Returns the resource, or NULL if the
- * input is invalid; the caller frees it with tc_xds_resource_unref. Appends the serialised resource to `bytes`, unless
- * the input is JSON but not of this type. */
+/* Decodes the input twice, and checks the errors and that both results are equal. Returns the resource, which the
+ * caller frees with tc_xds_resource_unref; NULL if the input is invalid. Stores the bytes that were decoded in `bytes`,
+ * which is empty before, and which the caller frees. `bytes` stays empty if the input begins with a brace but is not
+ * accepted as JSON of this type. */
 struct tc_xds_resource *tc_fuzz_decode(const struct tc_xds_resource_type *type, const uint8_t *data, size_t size,
                                        struct tc_buf *bytes);
 

@@ -1,6 +1,14 @@
 /* Regex rewrites (`regex_rewrite` of a hash policy) compared with a backtracking matcher. The input draws a pattern and
  * a text over four characters, one of them of two bytes; a line between them is the substitution. Both sides replace
- * all matches, and the results are the same. They are not compared if the model needs more than STEPS_MAX steps. */
+ * all matches, and the results are the same. They are not compared if the model needs more than STEPS_MAX steps.
+ *
+ *   draw_...      take the pattern from the input: as nodes for the model, and as text for the engine
+ *   match         matches the nodes at one place of the text, in Perl's order, by recursion
+ *   replace_all   the model's replacement of all matches, appended to `expected`
+ *   compare       the engine's replacement, in `got`, against the model's
+ *
+ * The model counts in units (characters), the engine in bytes. Nodes point to nodes in the same struct run, which lives
+ * for one input. Read match first. */
 #include "base/mem.h"
 #include "fuzz.h"
 #include "regex/regex.h"
@@ -34,15 +42,16 @@ struct run {
     struct tc_buf pattern, rewrite, text, expected, got;
     struct node nodes[NODES_MAX];
     size_t n_nodes, n_text;
-    unsigned groups;
-    uint8_t units[TEXT_MAX];
-    struct span spans[GROUPS_MAX + 1];
+    unsigned groups;                   /* that capture, so far */
+    uint8_t units[TEXT_MAX];           /* the text, as indexes of `alphabet`; n_text of them */
+    struct span spans[GROUPS_MAX + 1]; /* of the match (0) and of its groups */
     unsigned steps;
-    bool gave_up;
+    bool gave_up; /* the model needs more than STEPS_MAX steps: there is no result */
 };
 
 /* --- a pattern, drawn and written --- */
 
+/* Returns the first node of a branch, whose nodes are linked by `next`; NULL: the branch is empty. */
 static const struct node *draw_branch(struct run *r, unsigned depth);
 
 static void draw_count(struct run *r, struct node *n, uint8_t how, bool group)
@@ -116,10 +125,11 @@ static const struct node *draw_branch(struct run *r, unsigned depth)
 
 /* --- the model --- */
 
-/* The open groups, innermost first: what stands behind each must match after the current branch. */
+/* The open groups, innermost first. When the current branch has matched, the nodes behind `group` must match, then
+ * those behind the group of `up`. */
 struct after {
     const struct node *group;
-    int from;
+    int from; /* where the match of the group begins */
     const struct after *up;
 };
 
@@ -220,6 +230,8 @@ static bool rewrite(struct run *r, bool write)
     return true;
 }
 
+/* Finds the first match that begins at `from` or later, and stores it in `spans`. Returns false if there is none, or if
+ * the model gives up. */
 static bool search(struct run *r, const struct node *first, int from)
 {
     for (int at = from; at <= (int)r->n_text && !r->gave_up; at++) {
@@ -251,7 +263,7 @@ static void replace_all(struct run *r, const struct node *first)
     append_units(r, at, len);
 }
 
-/* --- */
+/* --- the comparison --- */
 
 static void compare(struct run *r, const struct node *first, const struct tc_regex *regex)
 {

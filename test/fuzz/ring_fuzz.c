@@ -1,5 +1,10 @@
 /* The ring, built and then updated up to STEPS_MAX times, compared with a naive ring: a sorted list and a binary
- * search. The input: size limits, items, changes. */
+ * search. After each step the ring has the model's entries, finds the model's entry for hashes of entries and around
+ * them, and knows how many entries each item has.
+ *
+ * The input: size limits, flags, the number of items, the items (weight and key), then changes of the items and the
+ * limits. Two sets of items take turns: `now` begins as a copy of `before`, then changes. The keys point into the
+ * input; the ring does not keep them. One thread. Read LLVMFuzzerTestOneInput and change first. */
 #include <math.h>
 
 #include "base/hash.h"
@@ -68,6 +73,7 @@ static uint32_t model_find(const struct model *m, uint64_t h)
     return low == m->entries.len ? 0 : (uint32_t)low;
 }
 
+/* Checks the ring of n items against the model. */
 static void check_ring(const struct tc_ring *r, const struct model *m, size_t n)
 {
     uint32_t counts[ITEMS_MAX] = {0}, absent = 0;
@@ -91,7 +97,7 @@ static void check_ring(const struct tc_ring *r, const struct model *m, size_t n)
 }
 
 struct bounds {
-    uint64_t min, max, cap;
+    uint64_t min, max, cap; /* as in tc_ring_new */
 };
 
 static struct bounds read_bounds(struct tc_fuzz_input *in)
@@ -109,6 +115,7 @@ struct set {
     uint32_t from[ITEMS_MAX]; /* the item's index in the previous set, or TC_RING_ADDED */
 };
 
+/* Checks the ring of a set against a model that is built for it. */
 static void check(const struct tc_ring *r, const struct set *s, struct bounds b)
 {
     struct model m = {0};
@@ -172,7 +179,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct set *now = &sets[0], *before = &sets[1], *other;
     struct bounds b = read_bounds(&in);
     uint8_t flags = tc_fuzz_u8(&in);
-    size_t weight_bytes = 1 + (size_t)flags % 5, n = 1 + (size_t)tc_fuzz_u8(&in) % ITEMS_MAX; /* sums stay exact */
+    /* Weights have at most five bytes: a double holds the sum of 64 of them exactly. */
+    size_t weight_bytes = 1 + (size_t)flags % 5, n = 1 + (size_t)tc_fuzz_u8(&in) % ITEMS_MAX;
     while (in.len && now->n < n)
         insert(now, now->n, read_item(&in, flags & 0x40 ? 0 : weight_bytes), TC_RING_ADDED);
     struct tc_ring *r = tc_ring_new(now->items, now->n, b.min, b.max, b.cap);

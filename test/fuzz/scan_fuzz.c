@@ -3,6 +3,7 @@
 #include "proto/types.h"
 #include "proto/unpack.h"
 
+/* Returns the serialised message, which the caller frees. */
 static struct tc_buf pack(const ProtobufCMessage *m)
 {
     struct tc_buf bytes = {0};
@@ -28,7 +29,7 @@ static void check_scanned(const ProtobufCMessageDescriptor *type, struct tc_slic
     tc_validation_fini(&errors);
 }
 
-/* Checks that an unpacked message packs to bytes that unpack, and that then pack to the same bytes. */
+/* Packs an unpacked message, unpacks the bytes, and packs again. Checks that both packs give the same bytes. */
 static void check_unpacked(const ProtobufCMessageDescriptor *type, const ProtobufCMessage *m)
 {
     struct tc_arena arena;

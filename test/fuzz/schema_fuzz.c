@@ -21,7 +21,8 @@ static void describe_all(torc_schema *schema)
     }
 }
 
-/* Checks that the JSON of a message can be read again, whatever the names of its fields are. */
+/* Checks that the JSON of a message can be read again, whatever the names of its fields are, unless that exceeds a
+ * limit. */
 static void check_names(torc_schema *schema, const torc_schema_message *type, struct tc_slice in)
 {
     const struct torc_json_options o = {TORC_SIZE(torc_json_options), .max_bytes = 1 << 20, .allow_partial = TORC_ON};
@@ -36,6 +37,7 @@ static void check_names(torc_schema *schema, const torc_schema_message *type, st
     torc_free(text);
 }
 
+/* Reads the template of a type, and `in` as a message and as JSON of the type. */
 static void convert(torc_schema *schema, const torc_schema_message *type, struct tc_slice in)
 {
     const struct torc_json_options o = {TORC_SIZE(torc_json_options), .max_bytes = 1 << 20, .emit_defaults = TORC_ON};
@@ -56,7 +58,7 @@ static void convert(torc_schema *schema, const torc_schema_message *type, struct
     check_names(schema, type, in);
 }
 
-/* Adds each file to an index, and takes every third out again. */
+/* Adds each file to an index. Takes the file of every third field of the set out again. */
 static void index_each(struct tc_slice set)
 {
     struct tc_descriptor_index x = {0};

@@ -2,7 +2,10 @@
  * arbitrary bytes (h2_script.h). The script also makes the server drain, close its connections and reset calls.
  *
  * No event comes after a call's end. After each step the server's counts have at least the calls that have not ended,
- * at most one connection, and a bounded number of queued and of unread bytes. Without a connection they are all 0. */
+ * at most one connection, and a bounded number of queued and of unread bytes. Without a connection they are all 0.
+ *
+ * The calls (tc_server_call) are the server's. struct run keeps a struct call for each until the run ends, so that
+ * late events are seen. One thread, on a manual loop. */
 #include "h2_script.h"
 
 #include "base/mem.h"
@@ -11,13 +14,13 @@
 #include "server/call.h"
 #include "server/server.h"
 
-enum { MAX_HELD = 16384 };
+enum { MAX_HELD = 16384 }; /* bytes: of queued messages, and of unread ones unless the script says less */
 
 struct call {
-    struct tc_server_call *core; /* NULL after on_end */
-    struct tc_server_places places;
+    struct tc_server_call *core;    /* NULL after on_end */
+    struct tc_server_places places; /* if the handler took them; given back by act, or at the end of the run */
     struct run *run;
-    bool finished;
+    bool finished; /* a status or a reply was given to the server */
 };
 
 struct run {

@@ -1,5 +1,6 @@
-/* protoc-gen-torc. The input is a CodeGeneratorRequest; the output must be a CodeGeneratorResponse. The call of
- * protoc-gen-c is replaced: the input names the program, so it could run any program. */
+/* protoc-gen-torc. The input is read as a CodeGeneratorRequest; the output for a valid one must be a
+ * CodeGeneratorResponse. protoc-gen-c is not run (__wrap_pgt_messages_run): the request names the program, and could
+ * name any program of the machine. */
 #include "fuzz.h"
 #include "messages.h"
 #include "plugin.h"

@@ -9,6 +9,8 @@
 static const ProtobufCMessageDescriptor *const types[] = {
     &torc__test__kinds__kinds__descriptor, &torc__test__other__old__descriptor, &torc__test__other__needs__descriptor};
 
+/* Unpacks the n bytes and packs the message. Returns the packed bytes, in the arena, and stores their number in *n.
+ * Returns NULL if either step failed. */
 static const void *again(const ProtobufCMessageDescriptor *type, const void *bytes, size_t *n, torc_arena *arena)
 {
     const ProtobufCMessage *message = torc_protobuf_c_unpack(type, bytes, *n, arena, NULL);
