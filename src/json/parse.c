@@ -120,7 +120,7 @@ static bool take_names(struct parse *p, struct tc_slice bytes, const char *scope
         return false;
     if (!tc_name_is_good(own, false))
         return parse_fail(p, TORC_EPARSE, scope, "a name that is not an identifier");
-    if (strlen(scope) + own.len + 1 > TC_SCHEMA_MAX_NAME)
+    if (strlen(scope) + (*scope ? 1 : 0) + own.len > TC_SCHEMA_MAX_NAME)
         return parse_fail(p, TORC_ELIMIT, "", "a full name of more than 4096 bytes");
     *name = keep(p, own);
     if (!full_name)

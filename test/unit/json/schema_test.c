@@ -585,13 +585,30 @@ static void limits(void **state)
         assert_int_equal(add(s, &file, NULL), i < 16384 ? 0 : TORC_ELIMIT);
     }
     torc_schema_free(s);
-    file = file_of("x.proto", NULL);
-    char long_name[4098];
-    memset(long_name, 'a', sizeof(long_name) - 1);
-    long_name[sizeof(long_name) - 1] = '\0';
-    put_text(&m, 1, long_name);
-    put_part(&file, 4, &m);
-    refused(&file, TORC_ELIMIT, "file x.proto: a full name of more than 4096 bytes");
+}
+
+/* A full name may have 4096 bytes, with or without a package. */
+static void long_names(void **state)
+{
+    static const char *const packages[] = {NULL, "p"};
+    (void)state;
+    for (size_t i = 0; i < TC_ARRAY_LEN(packages); i++) {
+        for (size_t n = 4096; n <= 4097; n++) {
+            struct tc_buf name = {0}, m = {0}, file = file_of("x.proto", packages[i]);
+            memset(tc_buf_reserve(&name, 4097), 'a', 4097);
+            name.len = n - (packages[i] ? strlen("p.") : 0);
+            put_part(&m, 1, &name);
+            put_part(&file, 4, &m);
+            if (n > 4096) {
+                refused(&file, TORC_ELIMIT, "file x.proto: a full name of more than 4096 bytes");
+                continue;
+            }
+            torc_schema *s = torc_schema_new();
+            assert_int_equal(add(s, &file, NULL), 0);
+            assert_int_equal(torc_schema_link(s, NULL), 0);
+            torc_schema_free(s);
+        }
+    }
 }
 
 int main(void)
@@ -612,6 +629,7 @@ int main(void)
         cmocka_unit_test(links_of_new_files),
         cmocka_unit_test(files_and_types_of_one_name),
         cmocka_unit_test(limits),
+        cmocka_unit_test(long_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
