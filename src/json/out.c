@@ -76,7 +76,8 @@ static void bytes_out(struct tc_json_out *o, struct tc_slice bytes)
     tc_buf_append_char(o->w.out, '"');
 }
 
-/* Returns the integer of a field. For a type of 32 bits the upper bits are cut: a sender may send more than 32. */
+/* Returns the integer of a field. For a type of 32 bits the upper bits are cut: a sender may send more than 32. Of a
+ * bool, a float or a double returns the bits as they are, and of text and messages 0. */
 static int64_t integer_of(int type, uint64_t v)
 {
     switch (type) {
@@ -90,6 +91,7 @@ static int64_t integer_of(int type, uint64_t v)
         return (int64_t)(uint32_t)v;
     case TC_TYPE_INT32:
     case TC_TYPE_SFIXED32:
+    case TC_TYPE_ENUM:
         return (int32_t)(uint32_t)v;
     default:
         return (int64_t)v;
@@ -390,7 +392,7 @@ static bool field_out(struct tc_json_out *o, const struct tc_entry *entries, siz
     size_t before = o->w.out->len;
     if (!f->repeated && !emits_all) {
         struct tc_item item = tc_entry_item(&entries[n - 1]);
-        if (!item.value && !item.bytes.len)
+        if (!integer_of(f->type, item.value) && !item.bytes.len)
             return true;
     }
     if (!member_out(o, f, first))

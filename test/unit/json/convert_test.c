@@ -366,6 +366,13 @@ static void bytes(void **state)
         ROW(ALL, "\x72\x01\xff", "field f_string: text that is not UTF-8"),
         ROW(ALL, "\x18\xff\xff\xff\xff\x0f", "{\"fInt32\":-1}"),
         ROW(ALL, "\x68\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", "{\"fBool\":true}"),
+        /* 2^32 is 0 in 32 bits, which is a default value. It is not 0 in 64 bits, and it is true. */
+        ROW(ALL, "\x18\x80\x80\x80\x80\x10\x28\x80\x80\x80\x80\x10", "{}"),
+        ROW(ALL, "\x38\x80\x80\x80\x80\x10\x80\x01\x80\x80\x80\x80\x10", "{}"),
+        ROW(ALL, "\x90\x01\x80\x80\x80\x80\x10\xb8\x01\x80\x80\x80\x80\x10", "{\"oInt32\":0}"),
+        ROW(ALL, "\x20\x80\x80\x80\x80\x10\x68\x80\x80\x80\x80\x10", "{\"fInt64\":\"4294967296\",\"fBool\":true}"),
+        /* -0.0 is not the default value. */
+        ROW(ALL, "\x09\x00\x00\x00\x00\x00\x00\x00\x80\x15\x00\x00\x00\x80", "{\"fDouble\":-0.0,\"fFloat\":-0.0}"),
         /* Entries of maps: the last of a key, without a key, without a value, in another order. */
         ROW(ALL,
             "\xba\x04\x05\x0a\x01"
