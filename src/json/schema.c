@@ -132,14 +132,31 @@ static struct tc_schema_named *name_put(torc_schema *s, const char *name)
     return found;
 }
 
+static int name_compare(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Returns how many names by_name gets from a parsed file: its own and those of its imports, each once. */
+static size_t names_count(const torc_schema *s, const struct tc_schema_file *file)
+{
+    size_t n = file->imports.len + 1, added = 0;
+    const char **names = tc_reallocarray(NULL, n, sizeof(*names));
+    names[0] = file->name;
+    for (size_t i = 1; i < n; i++)
+        names[i] = file->imports.data[i - 1];
+    qsort(names, n, sizeof(*names), name_compare);
+    for (size_t i = 0; i < n; i++)
+        added += (i == 0 || strcmp(names[i - 1], names[i]) != 0) && !file_named(s, tc_slice_str(names[i]));
+    tc_free(names);
+    return added;
+}
+
 /* Puts a parsed file and its imports into by_name, and updates `missing`. Returns false with an error, and changes
  * nothing, if there are too many names. */
 static bool names_put(torc_schema *s, struct tc_schema_file *file, torc_error **error)
 {
-    size_t n = s->by_name.len + !file_named(s, tc_slice_str(file->name));
-    for (size_t i = 0; i < file->imports.len; i++)
-        n += !file_named(s, tc_slice_str(file->imports.data[i]));
-    if (n > TC_SCHEMA_MAX_FILES)
+    if (s->by_name.len + names_count(s, file) > TC_SCHEMA_MAX_FILES)
         return tc_json_fail(error, TORC_ELIMIT, "the schema has more than 16384 files, with those that are imported");
     struct tc_schema_named *own = name_put(s, file->name);
     own->file = file;
@@ -150,7 +167,7 @@ static bool names_put(torc_schema *s, struct tc_schema_file *file, torc_error **
         }
     }
     for (size_t i = 0; i < file->imports.len; i++) {
-        n = s->by_name.len;
+        size_t n = s->by_name.len;
         const char *name = name_put(s, file->imports.data[i])->name;
         if (s->by_name.len > n)
             *tc_vec_push(&s->missing) = name;

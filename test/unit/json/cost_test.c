@@ -435,17 +435,15 @@ static void missing_imports(void **state)
     struct tc_buf file = file_of("x.proto", NULL);
     char name[16];
     (void)state;
+    /* A name counts once, also where a file imports it many times, or imports itself. */
     for (int i = 0; i < 16000; i++) {
         snprintf(name, sizeof(name), "i%d", i);
         put_text(&file, 3, name);
         put_text(&file, 3, name);
     }
-    /* A new name counts against the limit each time that the file imports it. */
-    assert_int_equal(add(s, &file, NULL), TORC_ELIMIT);
-    file = file_of("x.proto", NULL);
-    for (int i = 0; i < 16000; i++) {
-        snprintf(name, sizeof(name), "i%d", i);
-        put_text(&file, 3, name);
+    for (int i = 0; i < 1000; i++) {
+        put_text(&file, 3, "i7");
+        put_text(&file, 3, "x.proto");
     }
     assert_int_equal(add(s, &file, NULL), 0);
     file = file_of("y.proto", NULL);
