@@ -79,10 +79,11 @@ struct tc_schema_file {
 
 struct tc_schema_oneof {
     const char *name;
-    unsigned index;   /* in the message's oneofs */
-    bool synthetic;   /* of a proto3 optional field */
-    unsigned members; /* at least one; contiguous in the message's fields */
-    size_t first;     /* the index of the first member in the message's fields */
+    unsigned index;          /* in the message's oneofs */
+    bool synthetic;          /* of a proto3 optional field */
+    unsigned members;        /* at least one; contiguous in the message's fields */
+    size_t first;            /* the index of the first member in the message's fields */
+    struct tc_slice options; /* its OneofOptions, serialised */
 };
 
 struct tc_schema_field {
@@ -145,6 +146,7 @@ struct torc_schema_message {
 struct tc_schema_value {
     const char *name;
     int32_t number;
+    struct tc_slice options; /* its EnumValueOptions, serialised */
 };
 
 struct torc_schema_enum {
@@ -169,6 +171,7 @@ struct torc_schema_method {
 struct torc_schema_service {
     const char *full_name, *name;
     struct tc_schema_file *file;
+    struct tc_slice options; /* its ServiceOptions, serialised */
     TC_VEC(struct torc_schema_method *) methods;
 };
 

@@ -341,6 +341,7 @@ static bool extension_parse(struct parse *p, struct tc_slice bytes, const char *
 
 static bool value_parse(struct parse *p, torc_schema_enum *e, struct tc_slice bytes)
 {
+    struct tc_slice options = tc_wire_find(bytes, 3);
     struct tc_item item;
     bool good = true;
     const char *name;
@@ -350,7 +351,7 @@ static bool value_parse(struct parse *p, torc_schema_enum *e, struct tc_slice by
     while (parse_next(p, &bytes, &item, e->full_name, &good))
         if (item.number == 2 && item.wire == TC_WIRE_VARINT)
             number = (int32_t)(uint32_t)item.value;
-    *tc_vec_push(&e->values) = (struct tc_schema_value){name, number};
+    *tc_vec_push(&e->values) = (struct tc_schema_value){name, number, options};
     return good;
 }
 
@@ -389,7 +390,7 @@ static bool message_parse(struct parse *p, struct tc_slice bytes, const char *sc
 static bool oneof_parse(struct parse *p, struct tc_slice bytes, torc_schema_message *m)
 {
     struct tc_schema_oneof *o = make(p, sizeof(*o));
-    *o = (struct tc_schema_oneof){.index = (unsigned)m->oneofs.len};
+    *o = (struct tc_schema_oneof){.index = (unsigned)m->oneofs.len, .options = tc_wire_find(bytes, 2)};
     *tc_vec_push(&m->oneofs) = o;
     return take_names(p, bytes, m->full_name, &o->name, NULL);
 }
@@ -503,7 +504,7 @@ static bool service_parse(struct parse *p, struct tc_slice bytes, const char *sc
     struct tc_slice rest = bytes;
     struct tc_item item;
     bool good = true;
-    *s = (torc_schema_service){.file = p->file};
+    *s = (torc_schema_service){.file = p->file, .options = tc_wire_find(bytes, 3)};
     if (!take_names(p, bytes, scope, &s->name, &s->full_name))
         return false;
     add_symbol(p, s->full_name, TC_SYMBOL_SERVICE)->of.service = s;

@@ -5,9 +5,10 @@
  * has; all other texts are written as string literals.
  *
  * What no conversion needs is read from the bytes of the descriptor: extension ranges, reserved ranges and names,
- * `deprecated`, and the features of edition 2023 as they were given. Options that say nothing of the types
- * (java_package, custom options) are left out. References to types are full names with a dot in front, so that protoc
- * takes the text of a file.
+ * `deprecated`, `local` and `export`, and the features that the edition has, as they were given. Options that say
+ * nothing of the types (java_package, custom options) are left out. References to types are full names with a dot in
+ * front, so that protoc takes the text of a file. Of edition 2024 protoc may refuse a name or a reference in the text:
+ * descriptors have enforce_naming_style and default_symbol_visibility only if protoc wrote them with --retain_options.
  *
  * The schema is only read and must be linked. The text grows in `struct text`; torc_schema_describe gives it to the
  * caller. Start at name_write. */
@@ -21,7 +22,7 @@
 #include "json/model.h"
 #include "json/names.h"
 
-enum { EDITION_2023 = 1000, PROTO3 = 999, END_OF_NUMBERS = 1 << 29 };
+enum { PROTO3 = 999, EDITION_2023 = 1000, EDITION_2024 = 1001, END_OF_NUMBERS = 1 << 29 };
 
 struct text {
     struct tc_buf out;
@@ -54,62 +55,91 @@ static void literal(struct text *t, struct tc_slice s, bool escaped)
 
 /* --- options --- */
 
-/* Writes an option of a field up to its "=". *n counts the field's options. The caller closes the bracket. */
-static void field_option(struct text *t, unsigned *n, const char *name)
+/* A list of options: the text before the first one, the text before each other one, and the text behind each. */
+struct list {
+    const char *first, *next, *after;
+    bool lines; /* each option has a line of its own */
+    unsigned n; /* how many were written */
+};
+
+static const struct list in_lines = {"option ", "option ", ";\n", true, 0}, in_brackets = {" [", ", ", "", false, 0},
+                         in_braces = {" { option ", " option ", ";", false, 0};
+
+/* Writes an option up to its "=". The caller writes the value and list->after, and closes the list. */
+static void option_begin(struct text *t, struct list *list, const char *name)
 {
-    tc_buf_printf(&t->out, "%s%s = ", (*n)++ ? ", " : " [", name);
+    if (list->lines)
+        line_begin(t);
+    tc_buf_printf(&t->out, "%s%s = ", list->n++ ? list->next : list->first, name);
 }
 
-static bool flag(struct tc_slice options, uint32_t number)
+static void option_write(struct text *t, struct list *list, const char *name, const char *value)
+{
+    option_begin(t, list, name);
+    tc_buf_printf(&t->out, "%s%s", value, list->after);
+}
+
+/* Returns the last value of a varint field, 0 if it is not given. */
+static uint64_t number_of(struct tc_slice message, uint32_t number)
 {
     struct tc_item item;
-    bool set = false;
-    while (tc_item_next(&options, &item) > 0)
+    uint64_t value = 0;
+    while (tc_item_next(&message, &item) > 0)
         if (item.number == number && item.wire == TC_WIRE_VARINT)
-            set = item.value != 0;
-    return set;
+            value = item.value;
+    return value;
 }
 
-/* Writes each feature of a FeatureSet as "features.NAME = VALUE" between `before` and `after`: on a line of its own if
- * `n` is NULL, else in the brackets of a field, whose options *n counts. */
-static void features(struct text *t, struct tc_slice set, const char *before, const char *after, unsigned *n)
+/* Writes each feature of a FeatureSet that the edition has, as it was given. */
+static void features_write(struct text *t, struct list *list, int32_t edition, struct tc_slice set)
 {
     static const struct {
-        const char *name, *values[4];
+        const char *name, *values[5];
     } known[] = {
-        {"field_presence", {"", "EXPLICIT", "IMPLICIT", "LEGACY_REQUIRED"}},
-        {"enum_type", {"", "OPEN", "CLOSED", ""}},
-        {"repeated_field_encoding", {"", "PACKED", "EXPANDED", ""}},
-        {"utf8_validation", {"", "", "VERIFY", "NONE"}},
-        {"message_encoding", {"", "LENGTH_PREFIXED", "DELIMITED", ""}},
-        {"json_format", {"", "ALLOW", "LEGACY_BEST_EFFORT", ""}},
+        {"features.field_presence", {NULL, "EXPLICIT", "IMPLICIT", "LEGACY_REQUIRED"}},
+        {"features.enum_type", {NULL, "OPEN", "CLOSED"}},
+        {"features.repeated_field_encoding", {NULL, "PACKED", "EXPANDED"}},
+        {"features.utf8_validation", {NULL, NULL, "VERIFY", "NONE"}},
+        {"features.message_encoding", {NULL, "LENGTH_PREFIXED", "DELIMITED"}},
+        {"features.json_format", {NULL, "ALLOW", "LEGACY_BEST_EFFORT"}},
+        {"features.enforce_naming_style", {NULL, "STYLE2024", "STYLE_LEGACY", "STYLE2026"}},
+        {"features.default_symbol_visibility", {NULL, "EXPORT_ALL", "EXPORT_TOP_LEVEL", "LOCAL_ALL", "STRICT"}},
     };
     uint8_t given[TC_ARRAY_LEN(known)] = {0};
+    size_t n = edition >= EDITION_2024 ? TC_ARRAY_LEN(known) : edition >= EDITION_2023 ? 6 : 0;
     struct tc_item item;
     while (tc_item_next(&set, &item) > 0)
-        if (item.number <= TC_ARRAY_LEN(known) && item.wire == TC_WIRE_VARINT && item.value <= 3)
+        if (item.number <= n && item.wire == TC_WIRE_VARINT && item.value < TC_ARRAY_LEN(known[0].values))
             given[item.number - 1] = (uint8_t)item.value;
-    for (size_t i = 0; i < TC_ARRAY_LEN(known); i++) {
-        const char *value = known[i].values[given[i]];
-        if (!*value)
-            continue;
-        if (n)
-            tc_buf_append_str(&t->out, (*n)++ ? ", " : " [");
-        else
-            line_begin(t);
-        tc_buf_printf(&t->out, "%sfeatures.%s = %s%s", before, known[i].name, value, after);
-    }
+    for (size_t i = 0; i < n; i++)
+        if (known[i].values[given[i]])
+            option_write(t, list, known[i].name, known[i].values[given[i]]);
 }
 
-/* Writes `deprecated` and the features of a file, a message or an enum, each on a line. `deprecated` and `feature_set`
- * are the numbers of these fields in its options message. */
-static void options_write(struct text *t, struct tc_slice options, uint32_t deprecated, uint32_t feature_set)
+/* Writes `deprecated` and the features of an options message. `deprecated` and `features` are the numbers of these
+ * fields in the message; 0: it has no `deprecated`. */
+static void options_write(struct text *t, struct list *list, int32_t edition, struct tc_slice options,
+                          uint32_t deprecated, uint32_t features)
 {
-    if (flag(options, deprecated)) {
-        line_begin(t);
-        tc_buf_append_str(&t->out, "option deprecated = true;\n");
-    }
-    features(t, tc_wire_find(options, feature_set), "option ", ";\n", NULL);
+    if (deprecated && number_of(options, deprecated))
+        option_write(t, list, "deprecated", "true");
+    features_write(t, list, edition, tc_wire_find(options, features));
+}
+
+/* Writes what options_write writes, each option on a line of its own. */
+static void option_lines(struct text *t, int32_t edition, struct tc_slice options, uint32_t deprecated,
+                         uint32_t features)
+{
+    struct list list = in_lines;
+    options_write(t, &list, edition, options, deprecated, features);
+}
+
+/* Writes the keyword `local` or `export`, if edition 2024 or a later one has it. `number`: of the field `visibility` of
+ * the descriptor. */
+static void visibility_write(struct text *t, int32_t edition, struct tc_slice descriptor, uint32_t number)
+{
+    uint64_t visibility = edition >= EDITION_2024 ? number_of(descriptor, number) : 0;
+    tc_buf_append_str(&t->out, visibility == 1 ? "local " : visibility == 2 ? "export " : "");
 }
 
 /* --- fields --- */
@@ -145,9 +175,9 @@ static const char *label_of(const struct tc_schema_field *f)
     return "";
 }
 
-static void default_write(struct text *t, const struct tc_schema_field *f, unsigned *n)
+static void default_write(struct text *t, const struct tc_schema_field *f, struct list *list)
 {
-    field_option(t, n, "default");
+    option_begin(t, list, "default");
     if (f->type == TC_TYPE_STRING || f->type == TC_TYPE_BYTES)
         literal(t, tc_slice_str(f->default_value), f->type == TC_TYPE_BYTES);
     else
@@ -160,33 +190,28 @@ static void message_body(struct text *t, const torc_schema_message *m);
 
 static void field_write(struct text *t, const struct tc_schema_field *f)
 {
-    unsigned n = 0;
+    struct list list = in_brackets;
+    bool group = f->message && f->message->owner == f && !f->map;
     line_begin(t);
     tc_buf_append_str(&t->out, label_of(f));
-    if (f->message && f->message->owner == f && !f->map) {
-        tc_buf_printf(&t->out, "group %s = %" PRId32 " ", f->message->name, f->number);
-        message_body(t, f->message);
-        return;
-    }
-    type_write(t, f);
-    tc_buf_printf(&t->out, " %s = %" PRId32, f->name, f->number);
-    if (f->default_value)
-        default_write(t, f, &n);
+    if (group)
+        tc_buf_append_str(&t->out, "group");
+    else
+        type_write(t, f);
+    tc_buf_printf(&t->out, " %s = %" PRId32, group ? f->message->name : f->name, f->number);
+    if (f->default_value && !group)
+        default_write(t, f, &list);
     if (f->has_json_name) {
-        field_option(t, &n, "json_name");
+        option_begin(t, &list, "json_name");
         literal(t, tc_slice_str(f->json_name), false);
     }
-    if (f->explicit_packed) {
-        field_option(t, &n, "packed");
-        tc_buf_append_str(&t->out, f->packed ? "true" : "false");
-    }
-    if (flag(f->options, 3)) {
-        field_option(t, &n, "deprecated");
-        tc_buf_append_str(&t->out, "true");
-    }
-    if (f->file->edition >= EDITION_2023)
-        features(t, tc_wire_find(f->options, 21), "", "", &n);
-    tc_buf_append_str(&t->out, n ? "];\n" : ";\n");
+    if (f->explicit_packed)
+        option_write(t, &list, "packed", f->packed ? "true" : "false");
+    options_write(t, &list, f->file->edition, f->options, 3, 21);
+    tc_buf_append_str(&t->out, list.n ? "]" : "");
+    tc_buf_append_str(&t->out, group ? " " : ";\n");
+    if (group)
+        message_body(t, f->message);
 }
 
 static void extension_write(struct text *t, const struct tc_schema_field *f)
@@ -205,6 +230,7 @@ static void oneof_write(struct text *t, const torc_schema_message *m, const stru
     line_begin(t);
     tc_buf_printf(&t->out, "oneof %s {\n", o->name);
     t->level++;
+    option_lines(t, m->file->edition, o->options, 0, 1);
     for (size_t i = 0; i < o->members; i++)
         field_write(t, m->fields.data[o->first + i]);
     t->level--;
@@ -214,10 +240,13 @@ static void oneof_write(struct text *t, const torc_schema_message *m, const stru
 
 /* --- enums --- */
 
-static void value_write(struct text *t, const struct tc_schema_value *v)
+static void value_write(struct text *t, const torc_schema_enum *e, const struct tc_schema_value *v)
 {
+    struct list list = in_brackets;
     line_begin(t);
-    tc_buf_printf(&t->out, "%s = %" PRId32 ";\n", v->name, v->number);
+    tc_buf_printf(&t->out, "%s = %" PRId32, v->name, v->number);
+    options_write(t, &list, e->file->edition, v->options, 1, 2);
+    tc_buf_append_str(&t->out, list.n ? "];\n" : ";\n");
 }
 
 static bool has_alias(const torc_schema_enum *e)
@@ -228,17 +257,12 @@ static bool has_alias(const torc_schema_enum *e)
     return false;
 }
 
-/* Writes a range of numbers. `what` is "reserved" or "extensions"; `inclusive`: `to` is part of the range (enums). */
+/* Writes a range of numbers up to its end; the caller closes the line. `what` is "reserved" or "extensions";
+ * `inclusive`: `to` is part of the range (enums). */
 static void range_write(struct text *t, struct tc_slice range, const char *what, bool inclusive)
 {
-    struct tc_item item;
-    int64_t from = 0, to = 0, most = inclusive ? INT32_MAX : END_OF_NUMBERS - 1;
-    while (tc_item_next(&range, &item) > 0) {
-        if (item.wire == TC_WIRE_VARINT && item.number == 1)
-            from = (int32_t)(uint32_t)item.value;
-        else if (item.wire == TC_WIRE_VARINT && item.number == 2)
-            to = (int32_t)(uint32_t)item.value;
-    }
+    int64_t from = (int32_t)(uint32_t)number_of(range, 1), to = (int32_t)(uint32_t)number_of(range, 2);
+    int64_t most = inclusive ? INT32_MAX : END_OF_NUMBERS - 1;
     to -= !inclusive;
     line_begin(t);
     tc_buf_printf(&t->out, "%s %" PRId64, what, from);
@@ -246,6 +270,11 @@ static void range_write(struct text *t, struct tc_slice range, const char *what,
         tc_buf_append_str(&t->out, " to max");
     else if (to != from)
         tc_buf_printf(&t->out, " to %" PRId64, to);
+}
+
+static void reserved_range_write(struct text *t, struct tc_slice range, bool inclusive)
+{
+    range_write(t, range, "reserved", inclusive);
     tc_buf_append_str(&t->out, ";\n");
 }
 
@@ -267,18 +296,19 @@ static void enum_write(struct text *t, const torc_schema_enum *e)
     struct tc_slice rest = e->bytes;
     struct tc_item item;
     line_begin(t);
+    visibility_write(t, e->file->edition, e->bytes, 6);
     tc_buf_printf(&t->out, "enum %s {\n", e->name);
     t->level++;
     if (has_alias(e)) {
         line_begin(t);
         tc_buf_append_str(&t->out, "option allow_alias = true;\n");
     }
-    options_write(t, tc_wire_find(e->bytes, 3), 3, 7);
+    option_lines(t, e->file->edition, tc_wire_find(e->bytes, 3), 3, 7);
     for (size_t i = 0; i < e->values.len; i++)
-        value_write(t, &e->values.data[i]);
+        value_write(t, e, &e->values.data[i]);
     while (tc_item_next(&rest, &item) > 0) {
         if (item.wire == TC_WIRE_LENGTH && item.number == 4)
-            range_write(t, item.bytes, "reserved", true);
+            reserved_range_write(t, item.bytes, true);
         else if (item.wire == TC_WIRE_LENGTH && item.number == 5)
             reserved_name_write(t, item.bytes, e->file->edition < EDITION_2023);
     }
@@ -292,8 +322,17 @@ static void enum_write(struct text *t, const torc_schema_enum *e)
 static void message_write(struct text *t, const torc_schema_message *m)
 {
     line_begin(t);
+    visibility_write(t, m->file->edition, m->bytes, 11);
     tc_buf_printf(&t->out, "message %s ", m->name);
     message_body(t, m);
+}
+
+static void extension_range_write(struct text *t, struct tc_slice range, int32_t edition)
+{
+    struct list list = in_brackets;
+    range_write(t, range, "extensions", false);
+    options_write(t, &list, edition, tc_wire_find(range, 3), 0, 50);
+    tc_buf_append_str(&t->out, list.n ? "];\n" : ";\n");
 }
 
 static void members_write(struct text *t, const torc_schema_message *m)
@@ -317,11 +356,13 @@ static void message_body(struct text *t, const torc_schema_message *m)
         line_begin(t);
         tc_buf_append_str(&t->out, "option message_set_wire_format = true;\n");
     }
-    options_write(t, tc_wire_find(m->bytes, 7), 3, 12);
+    option_lines(t, m->file->edition, tc_wire_find(m->bytes, 7), 3, 12);
     members_write(t, m);
     while (tc_item_next(&rest, &item) > 0) {
-        if (item.wire == TC_WIRE_LENGTH && (item.number == 5 || item.number == 9))
-            range_write(t, item.bytes, item.number == 5 ? "extensions" : "reserved", false);
+        if (item.wire == TC_WIRE_LENGTH && item.number == 5)
+            extension_range_write(t, item.bytes, m->file->edition);
+        else if (item.wire == TC_WIRE_LENGTH && item.number == 9)
+            reserved_range_write(t, item.bytes, false);
         else if (item.wire == TC_WIRE_LENGTH && item.number == 10)
             reserved_name_write(t, item.bytes, m->file->edition < EDITION_2023);
     }
@@ -341,17 +382,19 @@ static void message_body(struct text *t, const torc_schema_message *m)
 
 static void method_write(struct text *t, const torc_schema_method *m)
 {
-    bool deprecated = flag(tc_wire_find(m->bytes, 4), 33);
+    struct list list = in_braces;
     line_begin(t);
-    tc_buf_printf(&t->out, "rpc %s (%s.%s) returns (%s.%s)%s\n", m->name, m->client_streams ? "stream " : "",
-                  m->request->full_name, m->server_streams ? "stream " : "", m->response->full_name,
-                  deprecated ? " { option deprecated = true; }" : ";");
+    tc_buf_printf(&t->out, "rpc %s (%s.%s) returns (%s.%s)", m->name, m->client_streams ? "stream " : "",
+                  m->request->full_name, m->server_streams ? "stream " : "", m->response->full_name);
+    options_write(t, &list, m->service->file->edition, tc_wire_find(m->bytes, 4), 33, 35);
+    tc_buf_append_str(&t->out, list.n ? " }\n" : ";\n");
 }
 
 static void service_write(struct text *t, const torc_schema_service *s)
 {
     tc_buf_printf(&t->out, "service %s {\n", s->name);
     t->level++;
+    option_lines(t, s->file->edition, s->options, 33, 34);
     for (size_t i = 0; i < s->methods.len; i++)
         method_write(t, s->methods.data[i]);
     t->level--;
@@ -407,7 +450,7 @@ static void file_write(struct text *t, const torc_schema *schema, const struct t
     struct tc_slice options = tc_wire_find(file->bytes, 8);
     size_t before = t->out.len;
     tc_buf_append_char(&t->out, '\n');
-    options_write(t, options, 23, 50);
+    option_lines(t, file->edition, options, 23, 50);
     if (t->out.len == before + 1)
         t->out.len = before;
     for (size_t i = file->first; i < schema->added.len && schema->added.data[i]->file == file; i++) {
@@ -430,7 +473,7 @@ static bool member_write(struct text *t, const struct tc_schema_symbol *scope, c
                 return method_write(t, s->methods.data[i]), true;
     } else if (scope->kind == TC_SYMBOL_ENUM) {
         const struct tc_schema_value *v = tc_schema_value_by_name(scope->of.enumeration, tc_slice_str(name));
-        return v && (value_write(t, v), true);
+        return v && (value_write(t, scope->of.enumeration, v), true);
     } else if (scope->kind == TC_SYMBOL_MESSAGE) {
         const torc_schema_message *m = scope->of.message;
         for (size_t i = 0; i < m->fields.len; i++)

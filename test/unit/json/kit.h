@@ -137,4 +137,28 @@ static inline struct tc_buf file_with(struct tc_buf *fields)
     return file;
 }
 
+/* Returns a file "e.proto" of the edition with these features. Frees `features`. */
+static inline struct tc_buf edition_file(unsigned edition, struct tc_buf *features)
+{
+    struct tc_buf file = {0}, options = {0};
+    put_text(&file, 1, "e.proto");
+    put_text(&file, 12, "editions");
+    put_number(&file, 14, edition);
+    put_part(&options, 50, features);
+    put_part(&file, 8, &options);
+    return file;
+}
+
+/* --- text of a schema --- */
+
+/* Asserts the text of what the name stands for, or the text of the error. */
+static inline void described(const torc_schema *s, const char *name, const char *want)
+{
+    torc_error *error = NULL;
+    char *text = torc_schema_describe(s, name, &error);
+    assert_string_equal(text ? text : torc_error_text(error), want);
+    torc_free(text);
+    torc_error_free(error);
+}
+
 #endif

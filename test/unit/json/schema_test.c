@@ -102,15 +102,6 @@ static void later_files(void **state)
 
 /* --- text --- */
 
-static void described(const torc_schema *s, const char *name, const char *want)
-{
-    torc_error *error = NULL;
-    char *text = torc_schema_describe(s, name, &error);
-    assert_string_equal(text ? text : torc_error_text(error), want);
-    torc_free(text);
-    torc_error_free(error);
-}
-
 static void describe(void **state)
 {
     torc_schema *s = kit_schema();
@@ -188,18 +179,6 @@ static void group_within_itself(void **state)
     assert_int_equal(torc_schema_link(s, NULL), 0);
     described(s, "M", "message M {\n  optional .M m = 1;\n}\n");
     torc_schema_free(s);
-}
-
-/* Returns a file of the edition with these features. Frees `features`. */
-static struct tc_buf edition_file(unsigned edition, struct tc_buf *features)
-{
-    struct tc_buf file = {0}, options = {0};
-    put_text(&file, 1, "e.proto");
-    put_text(&file, 12, "editions");
-    put_number(&file, 14, edition);
-    put_part(&options, 50, features);
-    put_part(&file, 8, &options);
-    return file;
 }
 
 /* A group that two fields share is written at the first of them. The group of an extension is written at the extension
