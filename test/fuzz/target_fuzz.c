@@ -56,7 +56,7 @@ static bool supported(void *arg, const char *type, const json_t *config)
 }
 
 /* Checks that an xds target gives the name of a Listener exactly if its authority is empty or in the bootstrap. With an
- * authority the name is an xdstp name. */
+ * authority the name is an xdstp name. The data plane authority is never empty. */
 static void check_listener_name(const struct tc_target *t)
 {
     static struct tc_xds_bootstrap *bootstrap;

@@ -1,5 +1,5 @@
 /* Sources of tokens: a JWT file (A97), and the answer of a token endpoint, whose HTTP status the first byte chooses.
- * Every token and every error text is a valid header value. An error text has less than 256 bytes. */
+ * Every token and every error text is a valid header value. An error text has fewer than 256 bytes. */
 #include "base/headers.h"
 #include "creds/call/jwt.h"
 #include "creds/call/jwt_file.h"

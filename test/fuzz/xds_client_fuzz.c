@@ -1,6 +1,6 @@
 /* The xDS client between watchers and two servers that send arbitrary bytes. The input is a script: watches come and
  * go, responses arrive as bytes or by fields, streams and connections end, time passes. A resource's bytes are
- * "name|value"; the value "bad" is invalid.
+ * "name|value". The value "bad" is invalid, and so are bytes without a name or without a '|'.
  *
  * on_changed has either a value or an error with a text. on_ambient_error comes only while the watcher has a value. No
  * callback comes after the watch has ended. In each callback the script decides whether the watch ends there, and
@@ -146,8 +146,8 @@ static void watch(struct run *r, uint8_t op)
     tc_xds_client_watch(r->client, &types[what & 1], tc_slice_str(names[(what >> 1) % TC_ARRAY_LEN(names)]), &w->base);
 }
 
-/* Sends a response by fields: type, version and nonce, then a byte for each resource: up to a zero byte, four at
- * most. */
+/* Sends a response made of fields. The script has a byte for the type, a byte for version and nonce, and a byte for
+ * each resource, at most four. A zero byte ends the list before that. */
 static void respond(struct run *r, struct fake_xds_server *s)
 {
     Envoy__Service__Discovery__V3__DiscoveryResponse response = ENVOY__SERVICE__DISCOVERY__V3__DISCOVERY_RESPONSE__INIT;

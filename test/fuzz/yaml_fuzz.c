@@ -28,8 +28,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     TC_FUZZ_CHECK(text);
     json_t *again = tc_yaml_parse(tc_slice_str(text), &why);
     /* The JSON is refused if it has a surrogate pair: libyaml does not read one, and JSON_ENSURE_ASCII writes one for a
-     * character above U+FFFF. The JSON is also refused if a key has more than 1,024 characters, which happens because
-     * escapes lengthen keys, and because YAML has no limit for a key written with '?'. */
+     * character above U+FFFF. The JSON is also refused if it has U+007F: jansson does not escape it, and libyaml reads
+     * it only as an escape. The JSON is also refused if a key has more than 1,024 characters, quotes included, which
+     * happens because escapes lengthen keys, and because YAML has no limit for a key written with '?'. */
     TC_FUZZ_CHECK(again ? json_equal(v, again) : why != NULL);
     tc_free(why);
     free(text);

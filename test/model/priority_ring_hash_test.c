@@ -54,6 +54,7 @@ static struct {
 } hashes[MAX_HASHES];
 static int n_hashes;
 
+/* Stores the endpoints of the set in `out`, which has room for ENDPOINTS. Returns their number. */
 static int members(uint8_t set, int *out)
 {
     int n = 0;
@@ -65,6 +66,7 @@ static int members(uint8_t set, int *out)
 
 /* --- hashes --- */
 
+/* Returns the ring of ring_hash over the endpoints of the set, with one reference. */
 static struct tc_ring *ring_of(uint8_t set)
 {
     struct tc_ring_item items[ENDPOINTS];
@@ -74,6 +76,8 @@ static struct tc_ring *ring_of(uint8_t set)
     return tc_ring_new(items, (size_t)n, RING_MIN, RING_MAX, RING_MAX);
 }
 
+/* Stores in `order`, which has room for ENDPOINTS, the endpoints of the set in the order in which a call of this hash
+ * meets them. */
 static void walk_order(const struct tc_ring *ring, uint8_t set, uint64_t hash, int *order)
 {
     int in[ENDPOINTS], n = members(set, in), found = 0;
@@ -89,6 +93,7 @@ static void walk_order(const struct tc_ring *ring, uint8_t set, uint64_t hash, i
     assert_int_equal(found, n);
 }
 
+/* Adds the hash unless an equivalent one is there. rings[set]: the ring of each set but the empty one; borrowed. */
 static void add_hash(struct tc_ring **rings, uint64_t hash)
 {
     memset(&hashes[n_hashes], 0, sizeof(hashes[0]));
@@ -118,6 +123,7 @@ static void make_hashes(void)
 
 /* --- configs --- */
 
+/* Returns the endpoints of the children, with one reference. */
 static struct tc_endpoints *list_of(const struct model_config *config)
 {
     char text[CHILDREN][64] = {"", ""};
@@ -130,6 +136,7 @@ static struct tc_endpoints *list_of(const struct model_config *config)
     return fake_lb_endpoint_tree(names[0], text[0], names[1], text[1], NULL);
 }
 
+/* Returns the config of the priority policy, with one reference. */
 static struct tc_lb_config *lb_config_of(const struct model_config *config)
 {
     struct tc_child_config children[CHILDREN];
@@ -146,11 +153,13 @@ static struct tc_lb_config *lb_config_of(const struct model_config *config)
 /* --- a tree and its model --- */
 
 struct world {
-    struct fake_lb *lb;
+    struct fake_lb *lb; /* freed by the caller of world_init or play */
     struct model model;
 };
 
 static struct state_graph *graph;
+/* Steps tried by expand; those of them to a known state, whose sequence is dropped; events tried by compare; endpoints
+ * tried by check_settles. */
 static unsigned long transitions, dropped, compared, settled;
 
 static void print_events(const struct event *events, size_t n)
@@ -167,6 +176,7 @@ static void print_events(const struct event *events, size_t n)
     }
 }
 
+/* The events of the last play(), for the text of a failed CHECK. */
 static const struct event *now_playing;
 static size_t n_playing;
 
@@ -179,6 +189,7 @@ static size_t n_playing;
         }                                                                                                              \
     } while (0)
 
+/* Stores the states of the real subchannels; IDLE where there is no subchannel. */
 static void look(const struct world *w, enum torc_connectivity seen[CHILDREN][ENDPOINTS])
 {
     for (int i = 0; i < CHILDREN; i++)
@@ -194,6 +205,7 @@ static void give_config(struct world *w, const struct model_config *config)
     fake_lb_update(w->lb, tc_endpoints_ref(lists[i]), tc_lb_config_ref(lb_configs[i]), NULL);
 }
 
+/* Makes a pick; a dry one changes nothing. Stores in *address what fake_lb_pick_hash returns. */
 static enum tc_pick_kind pick(struct world *w, uint64_t hash, bool dry, const char **address)
 {
     w->lb->args.dry = dry;
@@ -216,6 +228,7 @@ static uint64_t hash_that_wakes(const struct world *w, int child, int endpoint)
 
 static struct tc_describe description;
 
+/* Returns the description of the real tree, in `description`: valid until the next call. */
 static const char *describe(const struct world *w)
 {
     tc_buf_clear(&description.out);
@@ -260,8 +273,8 @@ static void do_event(struct world *w, const struct event *e)
         fake_lb_set_in(w->lb, addresses[e->endpoint], names[e->child], to[e->kind]);
 }
 
-/* Applies the event to the tree and to the model, and compares their endpoints. Chance decides which IDLE endpoint is
- * connected without a call, and is not part of a state. So each event begins with the same random numbers. */
+/* Applies the event to the tree and to the model, and compares their endpoints. The loop's random numbers decide which
+ * IDLE endpoint is connected without a call. They are not part of a state, so each event begins with the same seed. */
 static void step(struct world *w, const struct event *e)
 {
     enum torc_connectivity seen[CHILDREN][ENDPOINTS];
@@ -310,8 +323,8 @@ static void world_init(struct world *w)
     model_start(&w->model, &configs[0]);
 }
 
-/* Makes a world and applies the events, each with step(). Only expand() adds check(), after the last event: it has
- * checked the shorter sequences before. */
+/* Makes a world, whose `lb` the caller frees, and applies the events, each with step(). Of the callers only expand()
+ * adds check(), after the last event: it has checked the shorter sequences before. */
 static void play(struct world *w, const struct event *events, size_t n)
 {
     now_playing = events;
@@ -321,8 +334,8 @@ static void play(struct world *w, const struct event *events, size_t n)
         step(w, &events[i]);
 }
 
-/* Removes error texts from the description: they describe the past and do not influence later states. They contain no
- * quotes. */
+/* Removes error texts from the description: they describe the past and do not influence later states. They have no
+ * quotes, also no escaped ones. */
 static void drop_errors(struct tc_buf *text)
 {
     static const char member[] = ",\"error\":\"";
@@ -336,6 +349,7 @@ static void drop_errors(struct tc_buf *text)
     text->len = (size_t)(to - text->data);
 }
 
+/* Returns the sign of the state of the tree and of the model. */
 static struct state_sign sign(const struct world *w)
 {
     struct tc_buf *text = &description.out;
@@ -354,7 +368,7 @@ static struct state_sign sign(const struct world *w)
     return out;
 }
 
-/* Lists the events possible now. */
+/* Stores the events possible now in `out`, which has room for MAX_EVENTS. Returns their number. */
 static size_t possible(const struct world *w, struct event *out)
 {
     size_t n = 0;
@@ -400,8 +414,8 @@ static bool reachable(const struct model_config *config, int endpoint)
     return false;
 }
 
-/* Ends all attempts, all backoffs and all connections but those to `good`. Attempts to `good` succeed, all others fail.
- * Returns false if there was nothing to end. */
+/* Ends all attempts, all backoffs, and all connections to other endpoints than `good`. Attempts to `good` succeed, all
+ * others fail. Returns false if there was nothing to end. */
 static bool network(struct world *w, int good)
 {
     enum torc_connectivity seen[CHILDREN][ENDPOINTS];
@@ -424,7 +438,8 @@ static bool network(struct world *w, int good)
     return any;
 }
 
-/* Checks that a waiting call of each hash reaches the one reachable endpoint. */
+/* Checks that a waiting call of each hash reaches `good`, the one reachable endpoint, within 60 rounds of network().
+ * Time goes on to the next timer in rounds in which network() has nothing to end, and in each eighth round. */
 static void check_served(struct world *w, int good)
 {
     for (int h = 0; h < n_hashes; h++) {
@@ -443,7 +458,8 @@ static void check_served(struct world *w, int good)
     }
 }
 
-/* Checks that without calls the tree does not stay in CONNECTING or TRANSIENT_FAILURE. */
+/* Checks that without calls the tree leaves CONNECTING and TRANSIENT_FAILURE within 60 rounds of network(). Time goes
+ * on to the next timer in rounds in which network() has nothing to end, and in each eighth round. */
 static void check_not_left(struct world *w, int good)
 {
     for (int round = 0; round < 60; round++) {
@@ -458,6 +474,8 @@ static void check_not_left(struct world *w, int good)
           torc_connectivity_name(w->lb->state));
 }
 
+/* Checks, with each endpoint of the config as the one that can be reached, that the state after the events does not get
+ * stuck. */
 static void check_settles(const struct event *events, size_t n, const struct model_config *config)
 {
     struct world w;
@@ -474,7 +492,8 @@ static void check_settles(const struct event *events, size_t n, const struct mod
 
 /* --- the search --- */
 
-/* Checks that two sequences that lead to one state go on alike: each possible event leads both to one state again. */
+/* Checks that two sequences that lead to one state go on alike: each event that is possible after the first one leads
+ * both to one state again. */
 static void compare(const struct event *one, size_t n_one, const struct event *two, size_t n_two)
 {
     struct event next[MAX_EVENTS], a[MAX_DEPTH + 1], b[MAX_DEPTH + 1];

@@ -4,7 +4,12 @@
  * {"target":"xds:///m1","calls":[[["name","value"],...],...]}, with a list of headers for each call. An order whose
  * target is not xds may have a "service_config". The answer is {"peers":["127.0.0.1:1",...]} in the order of the calls;
  * a failed call is "!CODE message". At most WIDTH calls run at a time. The channel is kept for the next order if the
- * target is the same. */
+ * target is the same; a service_config of that order is then not read.
+ *
+ * The main thread reads an order and waits on `done` until all calls of the order have ended. Meanwhile only the loop's
+ * thread touches the order (start_all, start_next, on_result), so the order has no lock. Exit 0 at the end of stdin, or
+ * at text that is not JSON. Exit 1, with a reason on stderr, if an order is wrong, a channel or a call cannot be made,
+ * or a peer is not the backend that answered. */
 #include <jansson.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -15,14 +20,16 @@
 
 #define WIDTH 32
 
+/* The order that runs, and what main keeps from one order to the next: the runtime, the channel and the semaphore. */
 struct order {
     torc_runtime *runtime;
-    torc_channel *channel;
-    json_t *calls, *peers;
-    size_t next, running;
-    sem_t done;
+    torc_channel *channel; /* NULL: none yet */
+    json_t *calls, *peers; /* calls: borrowed from the order's JSON; peers: of the answer, which owns it */
+    size_t next, running;  /* next: the index of the call to start next; running: how many calls run */
+    sem_t done;            /* posted when no call runs and none is left */
 };
 
+/* A call that runs. on_result frees it. */
 struct slot {
     struct order *order;
     size_t index;
@@ -34,6 +41,7 @@ static void die(const char *what)
     exit(1);
 }
 
+/* Returns the headers of one call, which the caller frees with torc_metadata_free. */
 static torc_metadata *metadata_of(const json_t *headers)
 {
     torc_metadata *metadata = torc_metadata_new();
@@ -49,6 +57,7 @@ static torc_metadata *metadata_of(const json_t *headers)
     return metadata;
 }
 
+/* Starts the next call, unless none is left. */
 static void start_next(struct order *o);
 
 static void on_result(const torc_result *result, void *arg)
@@ -115,6 +124,7 @@ static void open_channel(struct order *o, const json_t *asked)
         die(torc_error_text(error));
 }
 
+/* Makes the calls of an order and waits for their ends. Returns the answer, which the caller frees. */
 static json_t *run(struct order *o, const json_t *asked)
 {
     open_channel(o, asked);

@@ -7,6 +7,7 @@
 #define RESPONSE_SIZE 4000
 #define PARALLEL 10
 
+/* Makes a UnaryCall that must end with this status code after one attempt. */
 static void unary_ends_with(torc_channel *channel, int code)
 {
     Grpc__Testing__Payload payload = interop_payload(1000);
@@ -52,10 +53,11 @@ void case_ping(struct interop *t)
 }
 
 struct parallel {
-    sem_t done;
-    int ok;
+    sem_t done; /* posted by each call that ends */
+    int ok;     /* calls that ended with OK */
 };
 
+/* Called on the runtime's thread. */
 static void on_unary(const torc_result *result, void *arg)
 {
     struct parallel *p = arg;

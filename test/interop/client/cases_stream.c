@@ -1,11 +1,17 @@
 /* The streaming cases of gRPC's doc/interop-test-descriptions.md, and a case of connection scaling (A105), which needs
- * streams that stay open. A response's payload must be zero bytes, as many as the request asked for. */
+ * streams that stay open.
+ *
+ * A case runs on the main thread, which waits for messages and statuses. The caller of a function that opens a stream
+ * owns the stream, and ends it with interop_finish or finish_input: both wait for the RPC's end, check it and free the
+ * stream. Where a request asks for payloads, a response must have as many bytes as were asked for, all of them 0. A
+ * check that fails ends the program (CHECK in rpc.h). */
 #include "rpc.h"
 
 static const size_t request_sizes[] = {27182, 8, 1828, 45904};
 static const int32_t response_sizes[] = {31415, 9, 2653, 58979};
 enum { STEPS = 4 };
 
+/* Begins a StreamingInputCall. */
 static torc_stream *open_input(torc_channel *channel, const struct torc_call_options *options)
 {
     torc_error *error = NULL;
@@ -14,6 +20,8 @@ static torc_stream *open_input(torc_channel *channel, const struct torc_call_opt
     return stream;
 }
 
+/* Sends a request with a payload of `size` bytes. `compressed`: whether the request says that it comes compressed;
+ * NULL: the request does not say. `flags`: enum torc_send_flags. */
 static void send_input(torc_stream *stream, size_t size, const bool *compressed, unsigned flags)
 {
     Grpc__Testing__Payload payload = interop_payload(size);
@@ -27,6 +35,7 @@ static void send_input(torc_stream *stream, size_t size, const bool *compressed,
     interop_sent(grpc__testing__test_service__streaming_input_call__send(stream, &request, flags, -1));
 }
 
+/* Waits for the end, which must be OK with a response that counts `total` bytes of payloads. Frees the stream. */
 static void finish_input(torc_stream *stream, int32_t total)
 {
     torc_result *result = torc_stream_finish(stream);
@@ -46,7 +55,9 @@ void case_client_streaming(struct interop *t)
     finish_input(stream, 74922);
 }
 
-/* The description sends a compressed and an uncompressed message on one stream. Here each has a stream of its own. */
+/* The description sends a compressed and an uncompressed message on one stream. Here two compressed messages go on one
+ * stream and the uncompressed one goes on another, after the probe: a message that does not come compressed as it
+ * says. */
 void case_client_compressed_streaming(struct interop *t)
 {
     const bool yes = true, no = false;
@@ -68,6 +79,9 @@ void case_client_compressed_streaming(struct interop *t)
     finish_input(stream, 45904);
 }
 
+/* Makes a StreamingOutputCall for n responses of these sizes, at most STEPS, which must come in this order, and no
+ * others. `compressed`: for each response, whether it is asked for compressed; NULL: the request does not say. Whether
+ * a response came compressed is not checked. */
 static void output_call(torc_channel *channel, const int32_t *sizes, const bool *compressed, size_t n)
 {
     Grpc__Testing__ResponseParameters wishes[STEPS], *list[STEPS];
@@ -109,6 +123,7 @@ void case_server_compressed_streaming(struct interop *t)
     output_call(t->channel, (const int32_t[]){31415, 92653}, (const bool[]){true, false}, 2);
 }
 
+/* Sends a request with a payload of payload_size bytes, which asks for one response of `size` bytes. */
 static void send_output(torc_stream *stream, size_t payload_size, int32_t size)
 {
     Grpc__Testing__Payload payload = interop_payload(payload_size);
@@ -175,7 +190,8 @@ void case_timeout_on_sleeping_server(struct interop *t)
 
 enum { PEER_MAX = 128 };
 
-/* Opens a stream and stores the client's address as the server sees it. */
+/* Opens a stream and stores in `peer` the client's address as the server sees it. Streams on one connection have the
+ * same address. */
 static torc_stream *open_scaled(torc_channel *channel, char peer[PEER_MAX])
 {
     torc_stream *stream = interop_duplex(channel, &interop_options);

@@ -1,4 +1,9 @@
-/* The unary cases of gRPC's doc/interop-test-descriptions.md. */
+/* The unary cases of gRPC's doc/interop-test-descriptions.md. custom_metadata and status_code_and_message make a
+ * FullDuplexCall too, as gRPC describes them.
+ *
+ * A case runs on the main thread, which waits for each RPC, at most until the deadline of interop_options. A case frees
+ * the results, the streams and the metadata that it makes. Payloads are the shared zero bytes of interop_payload. A
+ * check that fails ends the program (CHECK in rpc.h). */
 #include "rpc.h"
 
 #define REQUEST_SIZE 271828
@@ -15,6 +20,7 @@ void case_empty_unary(struct interop *t)
     torc_result_free(result);
 }
 
+/* Returns the request of the large cases. Stores its payload in *payload, which the request points to. */
 static Grpc__Testing__SimpleRequest large(Grpc__Testing__Payload *payload)
 {
     Grpc__Testing__SimpleRequest request = GRPC__TESTING__SIMPLE_REQUEST__INIT;
@@ -106,6 +112,7 @@ void case_custom_metadata(struct interop *t)
     torc_metadata_free(metadata);
 }
 
+/* Makes a UnaryCall that asks for this status and must end with it. */
 static void unary_status(struct interop *t, Grpc__Testing__EchoStatus *status)
 {
     Grpc__Testing__SimpleRequest request = GRPC__TESTING__SIMPLE_REQUEST__INIT;

@@ -1,7 +1,7 @@
 /* The client side of gRPC's interop suite, on generated code.
  * usage: interop_client --target ADDR --case NAME [--ca FILE --authority NAME] [--iterations N]
  * Exit 0 when the case passed, 1 with the reason on stderr, 2 for wrong usage. --list, --list-http2 and
- * --list-two-streams each print the names of the cases for one kind of server (enum needs). */
+ * --list-two-streams each print the names of the cases for one kind of server (enum needs), and exit 0. */
 #include "rpc.h"
 
 /* The server that a case needs: any, the one of the HTTP/2 negative cases, or one that allows 2 streams on a
@@ -45,6 +45,7 @@ static const struct {
 };
 #define N_CASES (sizeof(cases) / sizeof(cases[0]))
 
+/* Returns the text of a file of 1 to 1048575 bytes. The caller frees it. */
 static char *read_file(const char *path)
 {
     FILE *f = fopen(path, "rb");
@@ -59,6 +60,7 @@ static char *read_file(const char *path)
     return text;
 }
 
+/* Returns the case of that name; NULL if there is none, or for NULL. */
 static interop_case_fn find(const char *name)
 {
     for (size_t i = 0; name && i < N_CASES; i++)
@@ -67,6 +69,7 @@ static interop_case_fn find(const char *name)
     return NULL;
 }
 
+/* Returns credentials that trust the certificates in this PEM file. The caller gives them back. */
 static torc_credentials *tls(const char *ca)
 {
     char *roots = read_file(ca);

@@ -11,9 +11,10 @@
 
 #include "services.torc.h"
 
+/* The input of a case. main owns it. */
 struct interop {
     torc_runtime *runtime;
-    torc_channel *channel;
+    torc_channel *channel; /* to the target, made by interop_channel */
     const char *target;
     struct torc_channel_options options; /* of the channels that interop_channel makes */
     int soak_iterations;                 /* calls of a soak case */
@@ -34,7 +35,7 @@ typedef void (*interop_case_fn)(struct interop *t);
 
 /* Makes a channel to t->target with t->options; the caller frees it. */
 torc_channel *interop_channel(struct interop *t);
-/* Options of a call with a deadline that a healthy server meets. */
+/* Options of a call with a deadline that a healthy server meets: 20 seconds. */
 extern const struct torc_call_options interop_options;
 /* Returns a payload of n zero bytes, at most 300000, in static memory that all payloads share. */
 Grpc__Testing__Payload interop_payload(size_t n);
@@ -49,7 +50,7 @@ torc_result *interop_unary(torc_channel *channel, const Grpc__Testing__SimpleReq
 
 /* Asserts that a send returned 0, or TORC_ECLOSED: the RPC is over, and its result says why. */
 void interop_sent(int rc);
-/* Begins a FullDuplexCall. The caller frees the stream, for which interop_finish will do. */
+/* Begins a FullDuplexCall. The caller owns the stream; interop_finish frees it. */
 torc_stream *interop_duplex(torc_channel *channel, const struct torc_call_options *options);
 /* Waits for the next response of a FullDuplexCall, asserts that the bytes of its payload are 0 and returns their
  * number. Returns -1 when the RPC has ended, with whatever status. */

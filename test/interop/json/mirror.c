@@ -1,4 +1,4 @@
-/* proto3 JSON by libtorc-json, for suite_json.py: mirror SET TYPE...
+/* proto3 JSON by libtorc-json, for suite_json.py: interop_json SET TYPE...
  *
  * SET is a file with a FileDescriptorSet, of 16 MiB at most. A frame on standard input has:
  *
@@ -7,14 +7,16 @@
  *   1 byte    the index of its TYPE on the command line, from 0
  *   4 bytes   the length of the input, little endian; then the input
  *
- * The frame written back has a byte (1: the output, 0: the text of an error), the length in 4 bytes, and the output or
- * text. Exit 0 at the end of standard input, 1 at a frame of unknown type. */
+ * The frame written back has a byte (1: the output, 0: the text of an error), the length in 4 bytes, little endian, and
+ * the output or text. Exit 0 at the end of standard input. Exit 1 at a frame whose TYPE is unknown or whose input is
+ * cut short, and if a frame cannot be written. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <torc/json.h>
 
+/* Writes a frame. Returns 0 if it cannot be written, else 1. */
 static int put(unsigned char kind, const void *bytes, size_t n)
 {
     unsigned char head[5] = {kind, (unsigned char)n, (unsigned char)(n >> 8), (unsigned char)(n >> 16),
@@ -27,6 +29,7 @@ static int32_t on(unsigned char what, int bit)
     return what & bit ? TORC_ON : TORC_OFF;
 }
 
+/* Converts one input and writes the frame for it. Returns 0 if the frame cannot be written, else 1. */
 static int mirror(const torc_schema *schema, const torc_schema_message *type, unsigned char what, const void *in,
                   size_t n)
 {
@@ -48,6 +51,8 @@ static int mirror(const torc_schema *schema, const torc_schema_message *type, un
     return good;
 }
 
+/* Returns the schema of a file with a FileDescriptorSet; the caller frees it. If the set is refused, prints the
+ * reason, and the schema has no type. A file that cannot be read counts as empty. */
 static torc_schema *load(const char *path)
 {
     torc_schema *schema = torc_schema_new();

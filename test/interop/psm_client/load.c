@@ -1,5 +1,10 @@
 /* The RPCs of the PSM client. Each wanted kind is sent at the rate `qps` on each channel. psm_load_send sends what is
- * due by the clock, so a late call catches up. Results come on the runtime's thread and go to psm_stats. */
+ * due by the clock, so a late call catches up.
+ *
+ * The main thread makes the load, sends with it and frees it. Handlers of the driver's questions may give it another
+ * config meanwhile, so `lock` guards the config. Results come on the runtime's thread and go to psm_stats. The load
+ * owns its runtime, its channels and its config; it borrows the options and the stats. The program aborts if memory
+ * runs out or an RPC cannot be started. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,14 +19,16 @@ struct psm_load {
     pthread_mutex_t lock; /* guards `config` */
     struct psm_config config;
     torc_runtime *runtime;
-    torc_channel **channels;
+    torc_channel **channels; /* options->channels of them; NULL: could not be made */
     uint64_t began_ms, sent; /* sent: rounds; a round is an RPC of each wanted kind on each channel */
+    /* An RPC succeeded; with fail_on_failed_rpc: an RPC failed after one had succeeded; psm_load_free has begun. */
     atomic_bool succeeded, failed, closing;
 };
 
+/* An RPC under way. on_result frees it. */
 struct rpc {
     struct psm_load *load;
-    uint64_t number;
+    uint64_t number; /* from psm_stats_started */
     enum psm_rpc kind;
 };
 
@@ -43,8 +50,8 @@ static void *zeroed(size_t n, size_t size)
     return p;
 }
 
-/* Returns the name of the backend that answered, from the header "hostname" or the SimpleResponse; NULL if neither has
- * it. */
+/* Returns the name of the backend that answered, from the header "hostname" or, of a UnaryCall, from the response; NULL
+ * if neither has it. Borrowed from the result, whose status is OK. */
 static const char *hostname_of(const struct rpc *r, const torc_result *result)
 {
     const char *name = torc_metadata_find(torc_result_headers(result), "hostname", NULL);
@@ -74,6 +81,7 @@ static void on_result(const torc_result *result, void *arg)
     free(r);
 }
 
+/* Starts an RPC. The caller holds the lock. */
 static void send_one(struct psm_load *l, torc_channel *channel, enum psm_rpc kind)
 {
     static const Grpc__Testing__Empty empty = GRPC__TESTING__EMPTY__INIT;
@@ -105,6 +113,7 @@ int64_t psm_load_send(struct psm_load *l)
     return qps == 0 ? 1000 : qps >= 1000 ? 1 : 1000 / qps;
 }
 
+/* Makes the channels. Returns false, with the reason printed, if one cannot be made; psm_load_free frees the others. */
 static bool open_channels(struct psm_load *l)
 {
     unsigned opened = 0;

@@ -14,6 +14,8 @@
 
 enum { THREADS = 16, QUEUE = 64 };
 
+/* Makes a server of the driver's services, whose methods all run on the pool, and starts it. Returns it for
+ * torc_server_free, also if *error is set; NULL if it could not be made. */
 static torc_server *serve(struct psm_service *service, unsigned port, torc_pool *pool, torc_error **error)
 {
     struct torc_method_options options = {TORC_SIZE(torc_method_options), .pool = pool};

@@ -1,4 +1,10 @@
-/* Reads the PSM client's command line into struct psm_options. */
+/* Reads the PSM client's command line into struct psm_options, and its flags --rpc and --metadata into a struct
+ * psm_config.
+ *
+ * psm_options_parse checks each flag but these two, and keeps pointers into argv. psm_config_init reads these two, and
+ * cuts their texts into parts where they stand, so it is called once. A config owns the metadata of each kind of RPC,
+ * which psm_config_fini frees. Both functions that read run on the main thread and print to stderr what is wrong;
+ * psm_config_fini runs on any thread. */
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
@@ -22,7 +28,8 @@ enum {
     OPT_SECURE
 };
 
-/* optional_argument: getopt takes a value in the form --name=value alone, which is how the test driver writes it. */
+/* A flag with optional_argument takes a value only in the form --name=value, which is how the test driver writes it.
+ * Without a value it is true. */
 static const struct option options[] = {
     {"fail_on_failed_rpc", optional_argument, NULL, OPT_FAIL},
     {"fail_on_failed_rpcs", optional_argument, NULL, OPT_FAIL},
@@ -38,10 +45,12 @@ static const struct option options[] = {
     {NULL, 0, NULL, 0},
 };
 
+/* The two spellings of each kind of RPC that --rpc and --metadata may have. */
 static const struct {
     const char *flag, *enumerator;
 } names[PSM_RPCS] = {{"EmptyCall", "EMPTY_CALL"}, {"UnaryCall", "UNARY_CALL"}};
 
+/* Stores a decimal number. Returns false, with *out meaningless, if the text is not one or the number is above max. */
 static bool number(const char *text, unsigned long max, unsigned *out)
 {
     char *end;
@@ -51,12 +60,15 @@ static bool number(const char *text, unsigned long max, unsigned *out)
     return isdigit((unsigned char)*text) && *end == '\0' && errno == 0 && value <= max;
 }
 
+/* Stores a truth value; NULL, a flag without a value, is true. Returns false if the text is not "true" or "false" in
+ * any case of its letters. */
 static bool boolean(const char *text, bool *out)
 {
     *out = !text || strcasecmp(text, "true") == 0;
     return *out || strcasecmp(text, "false") == 0;
 }
 
+/* Stores the value of the flag `c`, which getopt left in optarg. Returns false if the flag or its value is wrong. */
 static bool apply(struct psm_options *o, int c)
 {
     unsigned seconds = 0;
@@ -111,6 +123,7 @@ int psm_options_parse(struct psm_options *o, int argc, char **argv)
     return 0;
 }
 
+/* Stores the kind of RPC with this name. Returns false if there is none. */
 static bool rpc_of(const char *name, enum psm_rpc *out)
 {
     for (unsigned i = 0; i < PSM_RPCS; i++) {

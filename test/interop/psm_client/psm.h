@@ -16,9 +16,9 @@ enum psm_rpc { PSM_EMPTY_CALL, PSM_UNARY_CALL, PSM_RPCS }; /* as ClientConfigure
 struct psm_options {
     const char *server; /* target */
     unsigned channels;
-    unsigned qps; /* of each channel and kind */
-    unsigned stats_port;
-    int64_t timeout_ms;
+    unsigned qps;        /* RPCs a second of each channel and kind; 0: none */
+    unsigned stats_port; /* 0: any */
+    int64_t timeout_ms;  /* of each RPC, as in psm_config */
     bool fail_on_failed_rpc, print_response, secure;
     char *rpcs, *metadata; /* as in the flags; NULL: not given */
 };
@@ -30,8 +30,8 @@ int psm_options_parse(struct psm_options *o, int argc, char **argv);
 /* The RPCs to send; changed by XdsUpdateClientConfigureService. */
 struct psm_config {
     bool wanted[PSM_RPCS];
-    torc_metadata *metadata[PSM_RPCS];
-    int64_t timeout_ms;
+    torc_metadata *metadata[PSM_RPCS]; /* owned */
+    int64_t timeout_ms;                /* of each RPC; 0: none from the client itself */
 };
 
 /* Reads the flags --rpc and --metadata, whose texts it changes. Returns false, with the reason printed and nothing to
@@ -44,14 +44,16 @@ void psm_config_fini(struct psm_config *c);
 
 struct psm_stats;
 
+/* Never NULL: the program aborts if memory runs out. */
 struct psm_stats *psm_stats_new(void);
+/* No other thread may use the stats any longer, and no psm_stats_watch may wait. */
 void psm_stats_free(struct psm_stats *s);
 /* Ends the waits of psm_stats_watch, now and from now on. */
 void psm_stats_close(struct psm_stats *s);
-/* Counts an RPC that starts. Returns its number. */
+/* Counts an RPC that starts. Returns its number, from 0. */
 uint64_t psm_stats_started(struct psm_stats *s, enum psm_rpc rpc);
 /* Counts the RPC's status code, and the RPC in the watches whose block it belongs to. `hostname`: the backend that
- * answered with OK. NULL, if the RPC failed or the name is unknown: watches count the RPC as failed. */
+ * answered with OK, copied. NULL, if the RPC failed or the name is unknown: watches count the RPC as failed. */
 void psm_stats_ended(struct psm_stats *s, uint64_t number, enum psm_rpc rpc, const torc_result *result,
                      const char *hostname);
 /* Answers the call with all counts so far. */
@@ -74,7 +76,7 @@ void psm_load_free(struct psm_load *l);
 int64_t psm_load_send(struct psm_load *l);
 /* Takes ownership of the config. Any thread. */
 void psm_load_configure(struct psm_load *l, const struct psm_config *config);
-/* Returns the runtime whose channels send the RPCs; borrowed. */
+/* Returns the runtime whose channels send the RPCs; borrowed. Any thread. */
 torc_runtime *psm_load_runtime(const struct psm_load *l);
 /* With --fail_on_failed_rpc: returns true once an RPC has failed after one had succeeded. Any thread. */
 bool psm_load_failed(const struct psm_load *l);
@@ -82,7 +84,7 @@ bool psm_load_failed(const struct psm_load *l);
 /* --- the services --- */
 
 struct psm_service {
-    struct psm_stats *stats;
+    struct psm_stats *stats; /* borrowed, as is the load */
     struct psm_load *load;
     int64_t default_timeout_ms; /* of RPCs after a ClientConfigureRequest without a timeout */
 };

@@ -23,6 +23,8 @@ static void get_client_accumulated_stats(torc_server_call *call,
     psm_stats_accumulated(s->stats, call);
 }
 
+/* Fills in the config that a request asks for, which psm_config_fini frees. Returns false, with nothing to free, if the
+ * timeout is negative, a kind of RPC is unknown or a header cannot be sent. */
 static bool config_of(struct psm_config *c, const Grpc__Testing__ClientConfigureRequest *r, int64_t default_timeout_ms)
 {
     bool ok = r->timeout_sec >= 0;

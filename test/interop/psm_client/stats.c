@@ -28,7 +28,8 @@ typedef Grpc__Testing__LoadBalancerStatsResponse__RpcMetadata rpc_metadata;
 typedef Grpc__Testing__LoadBalancerStatsResponse__MetadatasByPeerEntry metadatas_entry;
 typedef Grpc__Testing__LoadBalancerStatsResponse__MetadataEntry metadata_entry;
 
-/* A GetClientStats that waits for its block of RPCs. */
+/* A GetClientStats that waits for its block of RPCs. On the stack of psm_stats_watch; arena and request are of its
+ * call. */
 struct watch {
     struct watch *next;
     torc_arena *arena;
@@ -38,10 +39,10 @@ struct watch {
 };
 
 struct psm_stats {
-    pthread_mutex_t lock; /* guards everything below, and the watches in the list */
-    pthread_cond_t changed;
+    pthread_mutex_t lock;   /* guards everything below, and the watches in the list */
+    pthread_cond_t changed; /* a watch's block has ended, or `closed` is set */
     bool closed;
-    uint64_t next;
+    uint64_t next; /* the number of the next RPC to start */
     struct {
         int32_t started, results[CODES];
     } rpcs[PSM_RPCS];
@@ -96,6 +97,7 @@ static void *alloc(torc_arena *arena, size_t n)
     return p;
 }
 
+/* Returns a copy with a NUL behind it. */
 static char *copy_of(torc_arena *arena, const void *bytes, size_t n)
 {
     char *copy = alloc(arena, n + 1);
@@ -119,7 +121,7 @@ static void *append(torc_arena *arena, void *list, size_t *n, void *added)
     return list;
 }
 
-/* Makes a message of the type in the arena, and appends it to the repeated field of `to`. */
+/* Makes a message of the type in the arena, stores it in `added`, and appends it to the repeated field of `to`. */
 #define ADD(arena, to, field, added, type, init)                                                                       \
     do {                                                                                                               \
         (added) = alloc(arena, sizeof(type));                                                                          \
@@ -129,6 +131,7 @@ static void *append(torc_arena *arena, void *list, size_t *n, void *added)
 
 /* --- one RPC into the watches that want it --- */
 
+/* Adds the fields of `from` (NULL: none) whose names the request asks for; "*" asks for all. */
 static void add_metadata(struct watch *w, rpc_metadata *to, const torc_metadata *from,
                          Grpc__Testing__LoadBalancerStatsResponse__MetadataType type)
 {
@@ -151,6 +154,7 @@ static void add_metadata(struct watch *w, rpc_metadata *to, const torc_metadata 
     }
 }
 
+/* Adds the metadata of an RPC to the answer's entry for its backend. `hostname` is in the arena. */
 static void add_metadatas(struct watch *w, char *hostname, const torc_result *result)
 {
     response *r = &w->answer;
@@ -175,7 +179,7 @@ static void add_metadatas(struct watch *w, char *hostname, const torc_result *re
 }
 
 /* Counts an RPC that has ended in the watch's answer: for its backend, in the list of all RPCs and in that of its
- * method; or as a failure if `hostname` is NULL. */
+ * method; or as a failure if `hostname` is NULL. The caller holds the lock. */
 static void record(struct watch *w, enum psm_rpc rpc, const torc_result *result, const char *hostname)
 {
     response *r = &w->answer;
@@ -271,6 +275,8 @@ typedef Grpc__Testing__LoadBalancerAccumulatedStatsResponse__StatsPerMethodEntry
 typedef Grpc__Testing__LoadBalancerAccumulatedStatsResponse__MethodStats method_stats;
 typedef Grpc__Testing__LoadBalancerAccumulatedStatsResponse__MethodStats__ResultEntry result_entry;
 
+/* Adds the counts of one kind of RPC to the response: `all` have started, results[code] have ended with each status
+ * code. */
 static void put_accumulated(torc_arena *arena, accumulated *r, unsigned rpc, int32_t all, const int32_t *results)
 {
     started_entry *started;

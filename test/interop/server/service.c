@@ -2,7 +2,10 @@
  *
  * EmptyCall, UnaryCall and StreamingInputCall run on the loop's thread. StreamingInputCall uses events, whose messages
  * say whether they came compressed. StreamingOutputCall and FullDuplexCall run on threads of a pool, where they wait
- * for their client. UnimplementedCall has no handler and UnimplementedService is not added, as the suite wants it. */
+ * for their client. UnimplementedCall has no handler and UnimplementedService is not added, as the suite wants it.
+ *
+ * A call belongs to its handler until it is finished (`finish`, or the reply of a call with one response), and is not
+ * used afterwards. Payloads and packed messages are in the call's arena. */
 #include "service.h"
 
 #include <poll.h>
@@ -133,8 +136,9 @@ static void unary_call(torc_server_call *call, const Grpc__Testing__SimpleReques
 
 /* --- the requests of a stream --- */
 
+/* The state of a StreamingInputCall. `release` of the events frees it. */
 struct input {
-    int32_t total;
+    int32_t total; /* bytes of the payloads that have come */
 };
 
 static void on_input(torc_server_call *call, const torc_message *message, void *arg)
@@ -184,7 +188,7 @@ static void streaming_input_call(torc_server_call *call, void *arg)
 typedef int (*reply_fn)(torc_server_call *call, const Grpc__Testing__StreamingOutputCallResponse *response,
                         unsigned flags, int64_t timeout_ms);
 
-/* Sends the responses that a request asks for. Returns false if the call was finished. */
+/* Sends the responses that a request asks for; waits for the client. Returns false if the call was finished. */
 static bool answer(torc_server_call *call, const Grpc__Testing__StreamingOutputCallRequest *request, reply_fn reply)
 {
     if (ended_as_asked(call, request->response_status))

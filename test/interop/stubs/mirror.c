@@ -1,7 +1,9 @@
 /* Unpacks each message from standard input, packs it again and writes it to standard output, for suite_stubs.py.
  *
  * A frame of the input has a byte for the type (its index in `types`), the length in 4 bytes, little endian, and the
- * message. A frame of the output has a byte (1: a message, 0: the text of an error), the length, and the bytes. */
+ * message. A frame of the output has a byte (1: a message, 0: the text of an error), the length, and the bytes. Exit 0
+ * at the end of standard input. Exit 1 at a frame of an unknown type or with a message that is cut short, and if a
+ * frame cannot be written. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,7 @@
 static const ProtobufCMessageDescriptor *const types[] = {
     &torc__test__kinds__kinds__descriptor, &torc__test__other__old__descriptor, &torc__test__other__needs__descriptor};
 
+/* Writes a frame. Returns 0 if it cannot be written, else 1. */
 static int put(unsigned char kind, const void *bytes, size_t n)
 {
     unsigned char head[5] = {kind, (unsigned char)n, (unsigned char)(n >> 8), (unsigned char)(n >> 16),
@@ -21,6 +24,8 @@ static int put(unsigned char kind, const void *bytes, size_t n)
     return fwrite(head, 1, 5, stdout) == 5 && fwrite(bytes, 1, n, stdout) == n && fflush(stdout) == 0;
 }
 
+/* Unpacks a message of n bytes and packs it again, in the arena, and writes the frame for it. Returns 0 if the frame
+ * cannot be written, else 1. */
 static int mirror(const ProtobufCMessageDescriptor *type, const void *bytes, size_t n, torc_arena *arena)
 {
     torc_error *error = NULL;
