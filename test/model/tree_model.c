@@ -1,5 +1,12 @@
-/* An event changes slots, timers or the config. report() computes a child's state from its slots, as A42 says. choose()
- * finds the child that serves by the children's states and failover timers, as A56 says. */
+/* The steps of the model. An event changes slots, timers or the config (model_apply, the function to read first). After
+ * a change of slots go_on() connects one more endpoint where A61 demands it, and report() computes the child's state
+ * from its slots, as A42 says. choose() finds the child that serves by the children's states and failover timers, as
+ * A56 says.
+ *
+ * Between two events the state of each child that exists is aggregate() of its slots, and choose() changes nothing. A
+ * child that does not exist has ABSENT slots alone and no timer. Time passes in TIMER events alone, each of which goes
+ * to the next timer. A model is plain data that refers to nothing but the borrowed config, so it can be copied. One
+ * thread uses it. */
 #include "tree_model.h"
 
 #include <stddef.h>

@@ -45,14 +45,14 @@ enum event_kind { CALL, CONNECTED, FAILED, BACKOFF_OVER, LOST, TIMER, UPDATE };
 
 struct event {
     enum event_kind kind;
-    int child, endpoint;               /* the slot that it happens to (CALL: that the call wakes); not TIMER, UPDATE */
+    int child, endpoint;               /* the slot that changes (CALL: the one that is woken); not of TIMER, UPDATE */
     const struct model_config *config; /* UPDATE */
 };
 
 /* Returns the state of the slot's subchannel; IDLE if the slot is ABSENT. */
 enum torc_connectivity model_seen(enum slot s);
 
-/* Makes the tree after its first update. Configs are borrowed until the next one. */
+/* Sets *m to the tree after its first update. The model borrows a config, also an event's, until the next UPDATE. */
 void model_start(struct model *m, const struct model_config *config);
 /* Applies the event. `seen` has the states of the real tree's subchannels after it: where the gRFCs leave a choice
  * (A61: which IDLE endpoint is connected), the model follows them. Returns NULL, or a static text that says why the

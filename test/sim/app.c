@@ -1,8 +1,8 @@
 /* The application: public handles as structs of its own, and calls of any kind, with their outcomes as plain data.
  *
  * The struct of a call lives until the caller has freed the handle and Torc has reported the call's end, in either
- * order. After app_call_free nothing of the call is reported to the caller. A runtime, a channel or a call that cannot
- * be made aborts the program: its options are good. */
+ * order. After app_call_free nothing of the call is reported to the caller. A runtime, a channel, a call or a client
+ * status that cannot be made aborts the program: its options are good, so Torc is at fault. */
 #include "sim/app.h"
 
 #include <stdio.h>
@@ -88,7 +88,7 @@ void app_channel_free(struct app_channel *ch)
 
 /* --- calls --- */
 
-/* A response without messages may be Trailers-Only. */
+/* Returns the header's value, borrowed from the result, or NULL. A response without messages may be Trailers-Only. */
 static const char *result_set_cookie(const torc_result *result)
 {
     const char *found = torc_metadata_find(torc_result_headers(result), "set-cookie", NULL);

@@ -1,5 +1,7 @@
-/* The application of a simulation. It is the only user of Torc's public API; the oracle uses its constants and
- * torc_status_code_name. Everything runs on the world's one thread. The caller frees the handles. */
+/* The application of a simulation. It is the only user of Torc's public API, except that the oracle and the servers use
+ * its constants, and the oracle torc_status_code_name. Everything runs on the world's one thread. The caller frees the
+ * handles, calls and channels before their runtime. A runtime, a channel, a call or a client status that cannot be made
+ * aborts the program. */
 #ifndef SIM_APP_H
 #define SIM_APP_H
 
@@ -15,15 +17,17 @@ struct app_channel;
 struct app_call;
 
 struct app_domain *app_domain_new(void);
+/* Its runtimes may go on. NULL is allowed. */
 void app_domain_free(struct app_domain *d);
 /* `domain` may be NULL. */
 struct app_runtime *app_runtime_new(struct app_domain *domain);
 void app_runtime_free(struct app_runtime *rt);
-/* Returns a ClientStatusResponse of the runtime's xDS clients, without the resources' contents. The caller frees it
- * with app_memory_free. */
+/* Returns a ClientStatusResponse of the runtime's xDS clients, without the resources' contents, as *size bytes. The
+ * caller frees them with app_memory_free. */
 void *app_client_status(struct app_runtime *rt, size_t *size);
 void app_memory_free(void *bytes);
 
+/* Strings are borrowed for app_channel_new. */
 struct app_channel_options {
     const char *bootstrap;      /* NULL: none */
     const char *service_config; /* NULL: none */
@@ -32,16 +36,18 @@ struct app_channel_options {
 struct app_channel *app_channel_new(struct app_runtime *rt, const char *target, const struct app_channel_options *o);
 void app_channel_free(struct app_channel *ch);
 
+/* Valid inside on_done. */
 struct app_outcome {
     int code;
-    const char *message, *peer;
-    const char *set_cookie; /* of the response's headers, else of its trailers; NULL: none */
-    const void *response;   /* NULL: none */
+    const char *message, *peer; /* "": none */
+    const char *set_cookie;     /* of the response's headers, else of its trailers; NULL: none */
+    const void *response;       /* NULL: none */
     size_t response_size;
     uint32_t attempts;
     int layer; /* enum torc_layer */
 };
 
+/* Strings are borrowed for app_call_start. */
 struct app_call_options {
     enum sim_kind kind;
     const char *request; /* the message of a unary call; of streams, the header x-call */
@@ -53,8 +59,9 @@ struct app_call_options {
 };
 
 struct app_call_events {
-    /* Returns message number `index` to send, which is copied. Called again for a message that found no room. */
+    /* Returns message number `index` (from 0) to send; it is copied. Called again for a message that found no room. */
     const void *(*make)(void *arg, unsigned index, size_t *size);
+    /* A message of a stream came. The bytes are borrowed for the call. */
     void (*on_message)(void *arg, const void *data, size_t size);
     void (*on_done)(void *arg, const struct app_outcome *outcome);
 };

@@ -1,4 +1,14 @@
-/* The calls of a run: what each asks for, its cookie and its messages, and what the oracle is told of it. */
+/* The calls of a run: what each asks for, its cookie and its messages, and what the oracle is told of it. Read
+ * sim_call_start first.
+ *
+ * c->calls owns each call from sim_call_start until a sim_calls_sweep takes it: `over` says that its outcome came,
+ * `freed` that sim_step_free has freed the application's handle. If no step did, the sweep frees the handle. The oracle
+ * hears of a begin, a cancel and a step's free before the application does: it knows of them when events come. The
+ * oracle's id of a call travels in the request (servers.h). c->cookies keeps cookies by service and host until
+ * sim_calls_end, so that later calls can join a session.
+ *
+ * Everything runs on the world's one thread: steps outside the loops, events of a call in its runtime's loop, except
+ * that the first messages of a stream are made inside app_call_start. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +31,7 @@ static unsigned below(struct tc_rng *rng, unsigned n)
 /* --- sessions --- */
 
 /* Reads "sid=BASE64...", where BASE64 encodes "ADDRESS;cluster:cN". Stores the address's host and N; -1 for what is
- * missing or malformed. */
+ * missing or malformed. cookie may be NULL. */
 static void cookie_read(const char *cookie, int *host, int *cluster)
 {
     struct tc_buf raw = {0};
@@ -118,7 +128,8 @@ static void call_choose(const struct sim_client *c, struct tc_rng *rng, struct o
     cookie_read(host < SIM_HOSTS ? c->cookies[o->service][host] : NULL, &o->session, &o->session_cluster);
 }
 
-/* Most messages are small. With large buffers, a few streams have messages that together exceed HTTP/2's window. */
+/* Returns the size in bytes of each message of a call. Most are small. With large buffers, a few streams have messages
+ * that together may exceed the first window of an HTTP/2 stream (64 KiB). */
 static size_t size_choose(const struct sim_client *c, struct tc_rng *rng)
 {
     bool large = below(rng, 16) == 0 && !sim_feature_on(c, SIM_FEATURE_SMALL_BUFFERS);
@@ -210,6 +221,7 @@ void sim_calls_end(struct sim_client *c)
     tc_vec_fini(&c->calls);
 }
 
+/* Returns one of the calls that run, borrowed from c->calls; NULL: none runs. */
 static struct client_call *call_running(struct sim_client *c, struct tc_rng *rng)
 {
     uint64_t which = tc_rng_u64(rng);

@@ -3,7 +3,10 @@
  * A resource that becomes bad or is deleted disturbs no client that had a good version (A88). A client without one
  * would be disturbed: a client that is sent to a cluster for the first time must find the cluster's resources.
  * Therefore a listener, with its routes, or a cluster gets new contents only while all resources are good and no known
- * name fails (sim_routes_may_change). */
+ * name fails (sim_routes_may_change).
+ *
+ * A change goes to c->mesh, to the servers or the network, and to the oracle, which copies the mesh. The caller owns
+ * *c, which workload_internal.h describes. Everything runs on the world's one thread, between turns of the loops. */
 #include "base/clock.h"
 #include "sim/faults.h"
 #include "sim/names.h"
@@ -21,6 +24,7 @@ static unsigned below(struct tc_rng *rng, unsigned n)
 
 /* --- the mesh of a seed --- */
 
+/* Draws a locality of hosts that are not in `used`, and adds these to `used`. It may be without endpoints. */
 static void locality_make(struct sim_client *c, struct sim_locality *l, unsigned priority, struct tc_rng *rng,
                           bool used[SIM_HOSTS])
 {
@@ -387,7 +391,7 @@ static void change_good(struct sim_client *c, struct tc_rng *rng, enum sim_resou
     struct sim_cluster *cluster = &c->mesh.clusters[which];
     if (kind == SIM_ENDPOINTS_OF) {
         if (cluster->dns)
-            return; /* a channel that has looked the name up does not look again */
+            return; /* a channel keeps a name's addresses while its connections last */
         sim_endpoints_make(c, cluster, 0, rng);
         sim_count(SIM_COUNT_CHANGE_ENDPOINTS);
     } else if (!sim_routes_may_change(c)) {

@@ -1,6 +1,6 @@
-/* The file of a corpus, and what a guided search tries next: a fresh seed or, as often once there are entries, an
- * entry with one feature changed. The run of an entry depends on the code of test/sim, so the file is to be renewed
- * (make sim-corpus) when that code changes. */
+/* The file of a corpus, and what a guided search tries next: a fresh seed or, in half of the tries once there are
+ * entries, an entry with one feature changed. The run of an entry depends on the code of test/sim, so the file is to be
+ * renewed (make sim-corpus) when that code changes. */
 #include "sim/corpus.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* A corpus: runs that reached code, or reached it more often, than the runs before them (coverage.h). A line of its
- * file has a seed and the features that are off whatever the seed says, if any: "7 dns,streams". */
+/* A corpus: runs that reached code which no run before them had reached, or reached code more often than any run before
+ * them (coverage.h). A line of its file has a seed and the features that are off whatever the seed says, if any:
+ * "7 dns,streams". */
 #ifndef SIM_CORPUS_H
 #define SIM_CORPUS_H
 
@@ -17,7 +18,7 @@ struct sim_corpus {
 };
 
 /* Appends the entries of a file, which need not exist, to c->at; the caller ends it with tc_vec_fini. Ends the program
- * with 2 if the file cannot be read or a line is malformed. */
+ * with 2 if the file cannot be opened or a line is malformed. */
 void sim_corpus_read(struct sim_corpus *c, const char *path);
 /* Writes the entries that added most, at most `most`, in the order of their seeds. Reorders c->at. Ends the program
  * with 2 on failure. */

@@ -8,7 +8,8 @@
  *
  * A search ends after M seeds or S seconds, of which at least one is given, or after the last run of its corpus. It
  * stops at the first run with a violation (or a crash), makes the run shorter (search.c), and prints the command that
- * replays it. Exit 1 after a violation, 2 for wrong usage; search.h has the others. */
+ * replays it. Exit 1 after a violation, 2 for wrong usage; search.h has the others. Defaults: 600 steps, --from 1,
+ * --jobs 1. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -48,14 +48,14 @@ struct sim_cluster {
     size_t n_children; /* of an aggregate */
     unsigned children[SIM_CHILDREN];
     enum sim_policy policy; /* of a leaf */
-    bool dns;               /* LOGICAL_DNS: the endpoints are the addresses of the name dCvVERSION.test */
+    bool dns;               /* LOGICAL_DNS: the endpoints are the addresses of dCvVERSION.test (SIM_HEDGED: dC.test) */
     unsigned version;       /* of the endpoints. Part of the name, so that only scene_move changes a name's addresses */
     bool outliers;          /* outlier detection is on (A50) */
     unsigned max_requests;  /* circuit breaking (A32); 0: none */
     unsigned table_size;    /* of maglev; 0: the default */
     bool locality_weights;  /* maglev heeds the localities' weights */
     unsigned balance;       /* hash_balance_factor of policies that hash; 0: loads are not bounded */
-    unsigned drop_percent;  /* the percentage of picks that the endpoints' resource has dropped; unused with `dns` */
+    unsigned drop_percent;  /* the percentage of picks that the endpoints' resource drops; unused with `dns` */
     unsigned revisions[2];  /* how many updates had no difference that counts: of the cluster, of its endpoints */
     bool moved;             /* the endpoints' resource has its second name (sim_endpoints_name) */
     size_t n_localities;
@@ -100,7 +100,8 @@ enum sim_resource { SIM_LISTENER, SIM_CLUSTER, SIM_ENDPOINTS_OF, SIM_RESOURCES }
 enum sim_served { SIM_SERVED_GOOD, SIM_SERVED_BAD, SIM_SERVED_DELETED };
 
 /* The settings of outlier detection where a cluster has it: an endpoint whose calls all failed in an interval is
- * ejected for SIM_EJECTION_MS, and for SIM_EJECTION_MAX_MS if that happens again in the first interval after. */
+ * ejected for SIM_EJECTION_MS, and for SIM_EJECTION_MAX_MS if that happens again in the first interval after its
+ * return. */
 enum { SIM_OUTLIER_INTERVAL_MS = 10000, SIM_EJECTION_MS = 18000, SIM_EJECTION_MAX_MS = 36000 };
 
 /* Returns whether the cluster chooses the endpoint of a call by the call's key. */

@@ -8,7 +8,8 @@
  *   stream      messages come whole, in order and once, all of one backend; an OK has all of them
  *   attempts    the backends together saw a call at most as often as the result says
  *   layer       the result has the right layer for a deadline, a cancel, OK, a status that the backend was asked for
- *   backoff     no runtime connects again to a host that refused, before the backoff of that attempt
+ *   backoff     a runtime whose attempt to connect was refused does not begin another one to the host before the first
+ *               backoff, less its jitter, has passed since the begin of the refused one
  *   request     a backend gets the authority and the metadata of the call, the time that is left to it, and the number
  *               of tries before (oracle_requests.c)
  *
@@ -27,7 +28,7 @@
  *   session     calls of a session go to its endpoint, if that is an endpoint of the cluster and can be reached (A55;
  *               session_counts has the exceptions)
  *   cookie      the response's cookie names the endpoint that served, unless the request's cookie did (A55)
- *   breaker     no cluster has more calls than its limit, and none is dropped with fewer calls under way (A32)
+ *   breaker     no cluster has more calls than its limit, and no call is dropped while fewer are under way (A32)
  *   retries     a backend's failure is final after as many tries as the route allows, no call has more, and there is a
  *               backoff before each (A44), or what the backend asked for: a time, or no further try (A6)
  *   refused     a call that a backend refused without looking is sent again by itself once (A6)
@@ -45,7 +46,8 @@
  *   quiet       nobody connects more often than backoff allows
  *   look-up     when the connections to a name's hosts end, the name is looked up again (scene_move), unless a look-up
  *               came less than LOOK_UP_INTERVAL_MS before
- *   injected    the fault filter (A33) and drops fail calls where they are set to alone, before a backend sees them
+ *   injected    the fault filter (A33) and drops fail calls only where they are set to; no backend sees a call that the
+ *               fault filter fails
  *   fallback    nobody is connected to the second control plane while the first one serves, or when it was lost while
  *               clients had all that they asked for; when they had not, somebody is (A71)
  *
@@ -568,6 +570,7 @@ void oracle_call_ends(uint64_t id, const struct oracle_outcome *r, uint64_t now_
     count_ends(t, r, now_ms); /* last: a call is judged by the ends of earlier calls alone */
 }
 
+/* Returns the record of the runtime's attempts at the host, made by the first one. NULL: RUNTIMES others have one. */
 static struct dialled *dialled_of(const void *runtime, unsigned host)
 {
     for (unsigned r = 0; r < RUNTIMES; r++) {

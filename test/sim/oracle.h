@@ -1,6 +1,7 @@
-/* The oracle: judges from the outside whether a client does what gRPC's texts allow. It is told of good changes of the
- * mesh, of faults, and of calls: their begins, their ends, and what backends get of them. Of the library it knows the
- * public headers alone. oracle.c has the rules. A violation goes to the trace (sim_violation). */
+/* The oracle: judges from the outside whether a client does only what gRPC's texts allow. It is told of changes of the
+ * mesh that clients heed, of faults, of attempts to connect, of load reports and client status, and of calls: their
+ * begins, their ends, and what backends get of them. Arguments are borrowed. Of the library it knows the public headers
+ * alone. oracle.c has the rules. A violation goes to the trace (sim_violation). */
 #ifndef SIM_ORACLE_H
 #define SIM_ORACLE_H
 
@@ -48,8 +49,8 @@ struct oracle_message {
 
 /* Begins a run, with all hosts up. The mesh is copied. connect_timeout_ms: the channels' option. */
 void oracle_begin(const struct sim_mesh *mesh, uint64_t connect_timeout_ms, uint64_t now_ms);
-/* The mesh, which is copied, has changed by good versions of resources, of which clients are about to hear. A
- * disturbance. */
+/* The mesh, which is copied, has changed: good versions of resources, a listener that clients drop or never accept, or
+ * other addresses of a name. Clients are about to hear of it. A disturbance. */
 void oracle_changed(const struct sim_mesh *mesh, uint64_t now_ms);
 /* Something happened that may cost calls, at this moment or until this moment, which may lie ahead. */
 void oracle_disturbed(uint64_t now_ms);
@@ -97,7 +98,9 @@ struct oracle_request {
 void oracle_call_seen(uint64_t id, const struct oracle_request *request, uint64_t now_ms);
 /* A backend refused the call without looking at it (REFUSED_STREAM). */
 void oracle_call_refused(uint64_t id, unsigned host, uint64_t now_ms);
+/* The application got a message of the call's stream. */
 void oracle_call_message(uint64_t id, const struct oracle_message *m);
+/* The application got the call's outcome. */
 void oracle_call_ends(uint64_t id, const struct oracle_outcome *outcome, uint64_t now_ms);
 /* The runtime begins an attempt to connect to the host, or one was refused. `runtime`: any pointer that tells runtimes
  * apart. */

@@ -46,9 +46,9 @@ struct group {
     unsigned priority;
 };
 
-/* How a channel's calls ended at a host, for outlier detection: the moments of the last failure, of the last failure
- * that may have been at this host, and of the last success. 0: none. The ejection for the failure at failed_ms begins
- * at ejected_ms or later, and lasts `times` as long as a first ejection. */
+/* How a channel's calls ended at a host, for outlier detection: the moments of the last failure that can begin
+ * an ejection (count_ends), of the last failure that may have been at this host, and of the last success. 0: none.
+ * The ejection for the failure at failed_ms begins at ejected_ms or later, and lasts for `times` * SIM_EJECTION_MS. */
 struct ends {
     uint64_t failed_ms, may_have_failed_ms, succeeded_ms, ejected_ms;
     unsigned times;
@@ -90,7 +90,7 @@ struct oracle_state {
     uint64_t disturbed_ms, connect_timeout_ms; /* disturbed_ms: the last disturbance, which may lie ahead */
     uint64_t goaway_ms[2];                     /* the last two GOAWAYs of any host, the last one first; 0: none */
     uint64_t routed_ms[SIM_SERVICES];          /* the last change of a service's route */
-    struct tracked *calls;
+    struct tracked *calls;                     /* by id; owned. oracle_call_begins may move them */
     size_t n_calls, room;
     /* Of calls that ended, without those of services that hedge: what load reports should say. */
     uint64_t attempts, succeeded, dropped;
