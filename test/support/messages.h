@@ -1,9 +1,10 @@
-/* Protobuf messages, field by field: each function appends a field to `b`. */
+/* Protobuf messages, field by field: each function appends the field with the number `field` to `b`. */
 #ifndef TC_SUPPORT_MESSAGES_H
 #define TC_SUPPORT_MESSAGES_H
 
 #include "base/buf.h"
 
+/* Appends a varint. */
 void message_number(struct tc_buf *b, unsigned field, uint64_t v);
 void message_bytes(struct tc_buf *b, unsigned field, const void *data, size_t len);
 void message_text(struct tc_buf *b, unsigned field, const char *text);

@@ -8,6 +8,7 @@
 #include <openssl/rsa.h>
 
 #if OPENSSL_VERSION_NUMBER < 0x30000000L
+/* Returns a new key, which the caller frees with EVP_PKEY_free; NULL on failure. `bits` counts for RSA alone. */
 static inline EVP_PKEY *tc_key_generate(int type, int bits)
 {
     EVP_PKEY *key = NULL;

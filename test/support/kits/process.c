@@ -2,7 +2,8 @@
  *
  * The process's output goes to a file, from which finished_calls counts the calls written since the last look; so
  * waiting for calls needs no pipe and no thread. Memory comes from /proc/PID, CPU time from the process's clock. A
- * failed call fails the test; other lines of the output do not count. The log goes to a second file. */
+ * failed call fails the test; other lines of the output do not count. The log goes to a second file. The kit owns the
+ * process and both files, until kit_process_free. Every function runs on the test's thread. */
 #include "support/kits/process.h"
 
 #include <dirent.h>
@@ -26,7 +27,7 @@
 
 struct kit_process {
     pid_t pid;
-    char *out, *log;   /* files */
+    char *out, *log;   /* paths of the files; owned */
     size_t looked_at;  /* bytes of `out` that have been counted */
     size_t finished;   /* calls counted so far */
     double longest_us; /* of the calls counted since the last kit_process_longest_ms */
@@ -37,6 +38,7 @@ static int64_t now_ns(void)
     return (int64_t)tc_system_clock.monotonic_ns(NULL);
 }
 
+/* Makes an empty file in /tmp. Returns its path; the caller frees the path and removes the file. */
 static char *temp_file(void)
 {
     char *path = tc_strdup("/tmp/torc-hostile-XXXXXX");
@@ -46,7 +48,7 @@ static char *temp_file(void)
     return path;
 }
 
-/* Returns the kit's bootstrap with these limits. */
+/* Returns the kit's bootstrap with these limits (NULL: none). The caller frees it with tc_free. */
 static char *bootstrap_with(const struct kit_mesh *k, const char *limits)
 {
     const char *plain = kit_mesh_bootstrap(k);
@@ -105,6 +107,7 @@ void kit_process_free(struct kit_process *c)
     tc_free(c);
 }
 
+/* Returns the bytes of the file from the offset to the end. The caller ends the buffer. */
 static struct tc_buf read_from(const char *path, size_t offset)
 {
     struct tc_buf b = {0};
@@ -186,7 +189,7 @@ double kit_process_longest_ms(struct kit_process *c)
     return longest_ms;
 }
 
-/* Reads a figure of /proc/PID/status, in kB. */
+/* Reads a figure of /proc/PID/status, in kB. `name` is the figure's name with its colon. */
 static long status_kb(const struct kit_process *c, const char *name)
 {
     char path[64];

@@ -6,11 +6,12 @@
 
 /* Returns the serialised message of that type. Fails the test if the JSON is not valid. The caller ends the buffer. */
 struct tc_buf kit_resource_message(const char *full_name, const char *json);
-/* Decodes the resource. ctx NULL: with the validation context of the process. If it is invalid, returns NULL and the
- * text in *errors (tc_free); otherwise *errors is NULL. */
+/* Decodes the resource. ctx NULL: with the validation context of the process, and without a bootstrap. Returns the
+ * resource, for tc_xds_resource_unref, and sets *errors to NULL. If the resource is invalid, returns NULL and sets
+ * *errors to the text, which the caller frees with tc_free. */
 struct tc_xds_resource *kit_resource_decode(const struct tc_xds_resource_type *type,
                                             const struct tc_xds_decode_context *ctx, const char *json, char **errors);
-/* Fails the test unless the resource is valid. The caller unrefs it. */
+/* Decodes as kit_resource_decode does. Fails the test unless the resource is valid. The caller unrefs the resource. */
 struct tc_xds_resource *kit_resource_valid(const struct tc_xds_resource_type *type,
                                            const struct tc_xds_decode_context *ctx, const char *json);
 /* Fails the test unless the resource is rejected with a text that contains `fault`. */

@@ -6,15 +6,17 @@
 #include "controlplane/resource_set.h"
 
 struct kit_resource_set {
-    struct tc_resource_set *set;
-    bool mute; /* the node has no set */
+    struct tc_resource_set *set; /* the present set; owned */
+    bool mute;                   /* set by the test: the node has no set */
 };
 
 void kit_resource_set_init(struct kit_resource_set *k);
 void kit_resource_set_fini(struct kit_resource_set *k);
-/* Adds or replaces a resource. `value` NULL: removes the resource; fails the test if the set does not have it. */
+/* Adds or replaces a resource. type: a type URL. `value` (copied) stands for the serialised message; NULL: removes the
+ * resource, and fails the test if the set does not have it. */
 void kit_resource_set_put(struct kit_resource_set *k, const char *type, const char *name, const char *value);
-/* A function by which a stream asks for its node's set. The node must be "n1". Borrowed; NULL while mute. */
+/* A function by which a stream asks for its node's set. The node must be "n1". Borrowed until the next
+ * kit_resource_set_put or kit_resource_set_fini. NULL while mute. */
 const struct tc_resource_set *kit_resource_set_of(const struct kit_resource_set *k, struct tc_slice node_id);
 
 #endif

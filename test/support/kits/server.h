@@ -8,7 +8,7 @@
 #include "server/server.h"
 
 struct kit_server {
-    struct tc_loop *loop;
+    struct tc_loop *loop; /* the runtime's */
     struct tc_server *server;
     torc_runtime *runtime;
     torc_channel *channel;
@@ -16,11 +16,11 @@ struct kit_server {
 
 /* A call that reads all messages. */
 struct kit_server_call {
-    struct kit_server *kit;
+    struct kit_server *kit;            /* borrowed */
     struct tc_call *call;              /* NULL after the end */
-    TC_VEC(struct tc_rstr *) messages; /* received */
-    bool written, done;
-    struct tc_status status;
+    TC_VEC(struct tc_rstr *) messages; /* received; owned */
+    bool written, done;                /* the last message of kit_server_send was written; the call has ended */
+    struct tc_status status;           /* of the call, once it has ended; owned */
 };
 
 /* Makes a server on 127.0.0.1, without methods, and a channel to it. */
@@ -28,10 +28,11 @@ void kit_server_init(struct kit_server *k);
 /* Frees channel, server and runtime. All calls must have been closed. The test frees its services afterwards. */
 void kit_server_fini(struct kit_server *k);
 
-/* Starts a call of `method` ("/package.Service/Method") that waits for ready; kit_server_close ends the call. */
+/* Starts a call of `method` ("/package.Service/Method") that waits for ready. *c must stay in place until
+ * kit_server_close, which ends the call. */
 void kit_server_open(struct kit_server *k, struct kit_server_call *c, const char *method);
-/* Sends a message, with `end` the last one, and turns the loop until the message is written or the call has ended. The
- * call must not have ended before. */
+/* Sends a message (copied), with `end` the last one, and turns the loop until the message is written or the call has
+ * ended, for 60 seconds at most. The call must not have ended before. */
 void kit_server_send(struct kit_server_call *c, struct tc_slice message, bool end);
 /* Cancels the call if it has not ended, and frees what it received. */
 void kit_server_close(struct kit_server_call *c);

@@ -14,6 +14,8 @@ void kit_session_answer_fini(struct kit_session_answer *a)
     tc_free(a->set_cookie);
 }
 
+/* Returns the one "set-cookie" of the metadata, which the caller frees with tc_free; NULL: there is none. `md` may be
+ * NULL. Fails the test if there are several. */
 static char *set_cookie_of(const torc_metadata *md)
 {
     char *found = NULL;

@@ -19,18 +19,19 @@
 #define SESSION_ON PER_ROUTE("stateful_session: {" STATE("name: s") "}")
 #define KIT_SESSION_METHOD "/test.Service/Method"
 
-/* The result of one RPC. */
+/* The result of one RPC, for kit_session_answer_fini. */
 struct kit_session_answer {
-    size_t backend; /* that the RPC reached last; SIZE_MAX: none */
-    int code;
-    char *set_cookie; /* NULL: none was set */
+    size_t backend;   /* that the RPC reached last; SIZE_MAX: none */
+    int code;         /* a TORC_STATUS_... */
+    char *set_cookie; /* the value of "set-cookie"; owned; NULL: none was set */
 };
 
 void kit_session_answer_fini(struct kit_session_answer *a);
-/* Makes one RPC with a deadline of 60 s; it may fail. cookies: values of "cookie" fields, ended by NULL. */
+/* Makes one RPC with the text `request` and a deadline of 60 s; the RPC may fail. cookies: values of "cookie" fields,
+ * ended by NULL. */
 struct kit_session_answer kit_session_call_with(struct kit_mesh_world *w, const char *method, const char *request,
                                                 const char *const *cookies);
-/* Makes one RPC, which must succeed. cookie: NULL for none. */
+/* Makes one RPC of KIT_SESSION_METHOD, which must succeed. cookie: NULL for none. */
 struct kit_session_answer kit_session_call(struct kit_mesh_world *w, const char *cookie);
 /* Makes an RPC that must succeed and must not get a new cookie. Returns the backend that answered. */
 size_t kit_session_reaches(struct kit_mesh_world *w, const char *cookie);

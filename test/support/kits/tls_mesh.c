@@ -2,7 +2,10 @@
  *
  * Certificate files lie in a temporary folder; the bootstrap names a provider for each use of them. A test replaces a
  * file by rename, as an agent of a mesh does; the providers read it at their next refresh.
- * kit_tls_mesh_expect_nothing_clear looks through the bytes that a wire_proxy kept. */
+ * kit_tls_mesh_expect_nothing_clear looks through the bytes that a wire_proxy kept.
+ *
+ * A kit_tls_mesh owns its kit_mesh, channel, folder and certificates until kit_tls_mesh_fini. Every function runs on
+ * the test's thread; servers and `verify` functions run on the kit_mesh's thread. */
 #include "support/kits/tls_mesh.h"
 
 #include <stdio.h>
@@ -13,6 +16,7 @@
 
 #include "base/mem.h"
 
+/* Returns the path of a file of the folder. The caller frees it with tc_free. */
 static char *path_of(const struct kit_tls_mesh *w, const char *name)
 {
     return tc_asprintf("%s/%s", w->folder, name);

@@ -11,10 +11,10 @@
 #define KIT_TLS_MESH_HELLO "\x16\x03\x01"
 
 struct kit_tls_mesh {
-    struct kit_mesh *k;
-    torc_channel *ch; /* to "xds:///svc", made by kit_tls_mesh_open; NULL before. kit_tls_mesh_fini frees it */
-    char folder[64];
-    char *bootstrap;
+    struct kit_mesh *k; /* owned, as are all members */
+    torc_channel *ch;   /* to "xds:///svc", made by kit_tls_mesh_open; NULL before. kit_tls_mesh_fini frees it */
+    char folder[64];    /* the path of the temporary folder */
+    char *bootstrap;    /* JSON */
     struct kit_cert root, other_root, server, client;
 };
 
@@ -30,7 +30,7 @@ void kit_tls_mesh_fini(struct kit_tls_mesh *w);
 void kit_tls_mesh_write(const struct kit_tls_mesh *w, const char *name, const char *content);
 
 /* Starts backend i again, behind TLS with this certificate. Clients must have a certificate issued by `root`. `verify`
- * (may be NULL) is called with `arg` to check it further. */
+ * (may be NULL) is called with `arg`, on the servers' thread, to check that certificate further. */
 void kit_tls_mesh_secure(struct kit_tls_mesh *w, size_t i, const struct kit_cert *cert, tc_tls_verify_fn verify,
                          void *arg);
 /* Puts a round_robin cluster with one endpoint, at "IPV4:PORT" and with hostname "b.mesh.test". tls: fields of the
@@ -46,7 +46,8 @@ void kit_tls_mesh_put_listener(struct kit_tls_mesh *w);
 torc_channel *kit_tls_mesh_channel(struct kit_tls_mesh *w, const char *name);
 /* Puts the listener "svc" and makes w->ch. */
 void kit_tls_mesh_open(struct kit_tls_mesh *w);
-/* Asserts that no plaintext went through the proxy: no HTTP/2 preface, and no text of a kit_mesh RPC. */
+/* Asserts that the bytes that the proxy has stored (wire_proxy_saw) are not plaintext: they have no HTTP/2 preface, and
+ * no text of a kit_mesh RPC. */
 void kit_tls_mesh_expect_nothing_clear(struct wire_proxy *p);
 
 #endif

@@ -3,7 +3,8 @@
  * Both sides are byte streams of src/tls on one manual loop; kit_tls_pair_side records the bytes that a side receives
  * and the outcome of its handshake. The certificates cover the usual cases: the right names, another root, an
  * expired certificate, a common name only. kit_tls_pair_shake asserts that the client's callback does not come from
- * inside the calls that start the handshakes. */
+ * inside the calls that start the handshakes. A pair belongs to one test: its setup makes the pair, its teardown frees
+ * the pair with what both sides own. Everything runs on the test's thread. */
 #include "support/kits/tls_pair.h"
 
 #include <openssl/err.h>

@@ -14,16 +14,17 @@ struct kit_tls_pair_certs {
 
 extern struct kit_tls_pair_certs kit_tls_pair_certs;
 
+/* Make and free kit_tls_pair_certs, once for a group of tests. */
 void kit_tls_pair_certs_make(void);
 void kit_tls_pair_certs_free(void);
 
 /* One side: stores received bytes, and sends `to_send` when the stream is writable. `called`: the handshake is over; if
  * it failed, `bs` is NULL and `error` says why. `ended`: the peer has ended its stream. `read_error`: the error of a
- * read; 0: none. */
+ * read; 0: none. The teardown ends all that a side owns: the members from `handshake` to `to_send`. */
 struct kit_tls_pair_side {
-    struct tc_loop *loop;
-    struct tc_tls_handshake *handshake;
-    struct tc_bytestream *bs;
+    struct tc_loop *loop;               /* the pair's */
+    struct tc_tls_handshake *handshake; /* NULL: not started, or over */
+    struct tc_bytestream *bs;           /* NULL before the end of the handshake */
     struct tc_status error;
     struct tc_buf received;
     struct tc_buf to_send;
@@ -43,7 +44,7 @@ int kit_tls_pair_setup(void **state);
 int kit_tls_pair_teardown(void **state);
 
 /* Return the options of a client that trusts `root`, and of a server with this certificate that requests no client
- * certificate. */
+ * certificate. The options borrow the texts of the certificates. */
 struct tc_tls_opts kit_tls_pair_client_opts(void);
 struct tc_tls_opts kit_tls_pair_server_opts(const struct kit_cert *cert);
 /* Fails the test if the options are rejected. The caller releases the context with tc_tls_context_unref. */
@@ -60,9 +61,10 @@ void kit_tls_pair_side_on_handshake(void *arg, struct tc_bytestream *bs, const s
 
 /* Sends as much of `to_send` as the stream takes. */
 void kit_tls_pair_side_send(struct kit_tls_pair_side *s);
-/* Sends that many bytes across, and compares them with the bytes that arrive. */
+/* Sends `len` bytes across, runs the loop, and asserts that exactly these bytes arrive. Both streams must be up. */
 void kit_tls_pair_send_and_compare(struct kit_tls_pair *f, struct kit_tls_pair_side *from, struct kit_tls_pair_side *to,
                                    size_t len);
+/* Asserts that both handshakes have succeeded. */
 void kit_tls_pair_assert_both_up(const struct kit_tls_pair *f);
 /* Asserts that the handshake failed with UNAVAILABLE and a text that contains `part`. */
 void kit_tls_pair_assert_failed(const struct kit_tls_pair_side *s, const char *part);

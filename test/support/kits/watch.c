@@ -4,7 +4,10 @@
  * return 0, or, at the hook that the test chose (`at`), the test's verdict, after a call of the test's function
  * (`in_hook`). If the verdict is TORC_PENDING, the watcher stores the torc_pending for the test. The teardown resumes a
  * torc_pending that the test has left, once the runtime is freed. The state of each RPC serves to assert that on_start
- * comes once, before on_end. */
+ * comes once, before on_end.
+ *
+ * The one kit_watch belongs to the tests of a program: the group's fixtures make and free the backend, the fixtures of
+ * each test the runtime and the channel. Methods of the backend run on the backend's thread. */
 #include "support/kits/watch.h"
 
 #include <stdio.h>
@@ -18,12 +21,14 @@ struct state {
     int started;
 };
 
+/* Adds a word to the events: the letter of the interceptor, then `what`. */
 static void note(const struct kit_watcher *w, const char *what)
 {
     size_t at = strlen(kit_watch.events);
     snprintf(kit_watch.events + at, sizeof(kit_watch.events) - at, "%s%c%s", at ? " " : "", w->name, what);
 }
 
+/* Does at a hook what the test has set for it (in_hook, verdict, text). Returns the verdict; 0 at other hooks. */
 static int answer(struct kit_watcher *w, torc_rpc *rpc, enum kit_watch_hook at)
 {
     if (w->at != at)

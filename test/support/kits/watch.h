@@ -10,9 +10,9 @@
 
 #include "support/kits/backends.h"
 
-/* Methods of the backend. RETRY and HEDGE have a retry and a hedging policy, and answer "done"; the first server_fails
- * calls of both together fail with UNAVAILABLE. The SILENT methods end with OK and without a message; SILENT_HEDGE has
- * the hedging policy. */
+/* Methods of the backend. ECHO, HANG and FAIL are those of kits/echo.h. SEEN answers "seen". RETRY and HEDGE have a
+ * retry and a hedging policy, and answer "done"; the first server_fails calls of both together fail with UNAVAILABLE.
+ * The SILENT methods end with OK and without a message; SILENT_HEDGE has the hedging policy. */
 #define KIT_WATCH_ECHO "/t/Echo"
 #define KIT_WATCH_SEEN "/t/Seen"
 #define KIT_WATCH_HANG "/torc.test.Backend/Hang"
@@ -41,7 +41,7 @@ struct kit_watcher {
     int ends, releases, picks;          /* calls of on_end, release and on_pick */
     int opened, closed, sent, received; /* events of on_wire */
     int64_t bytes;                      /* of all these events */
-    torc_pending *pending;              /* of the verdict TORC_PENDING */
+    torc_pending *pending;              /* of the verdict TORC_PENDING; NULL: no RPC is delayed */
 };
 
 struct kit_watch {
@@ -49,10 +49,13 @@ struct kit_watch {
     torc_runtime *rt;
     torc_channel *ch;
     struct kit_watcher outer, inner;
-    /* The hooks that were called, except on_pick and on_wire, in order, each after the letter of its interceptor: s
-     * start, aN attempt, >(M) sent, <(M) received, =CODE status, .CODE end. Example: "os is o=7 i.7 o.7" */
+    /* The hooks that were called, except on_pick, on_wire and release, in order, each after the letter of its
+     * interceptor: s start, aN attempt, >(M) sent, <(M) received, =CODE status, .CODE end. Example:
+     * "os is o=7 i.7 o.7" */
     char events[512];
     char last_text[128]; /* of the status, as the last on_end saw it */
+    /* The calls of RETRY and HEDGE since the setup, and how many of them fail, the first ones; the setup sets both
+     * to 0. */
     atomic_int server_calls, server_fails;
     char server_saw[32]; /* the header x-added of the last call of KIT_WATCH_SEEN; "-": it had none */
 };
@@ -69,30 +72,34 @@ int kit_watch_setup(void **state);
 int kit_watch_setup_thread(void **state);
 int kit_watch_teardown(void **state);
 
-/* Resets the watcher to no events and no verdict, and returns an interceptor that reports to it. */
+/* Resets the watcher to no events and no verdict, and returns an interceptor that reports to the watcher. `name` is
+ * borrowed by the interceptor. The watcher must outlive the interceptor's release. */
 struct torc_interceptor kit_watch_interceptor_of(struct kit_watcher *w, const char *name);
 /* Called after the test has freed the channel: drives the runtime until the channel's interceptors are released, makes
  * another channel, and resets the watchers. Not with kit_watch_setup_thread. */
 void kit_watch_channel_renew(void);
 
-/* Makes a unary RPC with the request "m". Asserts the status code, and that the status text contains `text`. */
+/* Makes a unary RPC with the request "m". Asserts the status code, and that the status text contains `text`.
+ * timeout_ms: as in struct torc_call_options; 0: none. */
 void kit_watch_expect(const char *method, int64_t timeout_ms, int code, const char *text);
 /* Asserts and clears the events. */
 void kit_watch_expect_events(const char *wanted);
 void kit_watch_expect_message(const torc_message *m, const char *text);
 
-/* kit_watch_delay makes the watcher delay the next RPC at the hook. kit_watch_turn_until_pending drives the runtime
- * until the RPC is delayed (not with kit_watch_setup_thread). kit_watch_resume ends the delay with this verdict and
- * text; the watcher then delays no further RPC. */
+/* kit_watch_delay makes the watcher delay the next RPC that comes to the hook. kit_watch_turn_until_pending drives the
+ * runtime until the RPC is delayed (not with kit_watch_setup_thread). kit_watch_resume ends the delay with this verdict
+ * and text (NULL: none); the watcher then delays no further RPC. */
 void kit_watch_delay(struct kit_watcher *w, enum kit_watch_hook at);
 void kit_watch_turn_until_pending(const struct kit_watcher *w);
 void kit_watch_resume(struct kit_watcher *w, int verdict, const char *text);
 /* Starts a unary RPC of KIT_WATCH_ECHO with the request "m", and drives the runtime until the inner watcher delays the
- * RPC at the hook. *result is NULL until the RPC has ended, then a reference to its result. */
+ * RPC at the hook. *result is NULL until the RPC has ended, then a reference to its result. The caller frees the stream
+ * that is returned, and *result. Not with kit_watch_setup_thread. */
 torc_stream *kit_watch_start_delayed(enum kit_watch_hook at, torc_result **result);
-/* Calls torc_stream_finish, then torc_stream_free. */
+/* Waits for the end of the RPC and frees the stream. Returns the result, which the caller frees. */
 torc_result *kit_watch_finish(torc_stream *s);
-/* A torc_result_fn that stores a reference to the result in the torc_result * at `arg`. */
+/* The callback of torc_unary_async: stores a reference to the result, which the test frees, in the torc_result * at
+ * `arg`. */
 void kit_watch_drop_result(const torc_result *result, void *arg);
 
 #endif

@@ -2,7 +2,9 @@
  *
  * The resources of these types are texts "name|value" instead of protobuf messages; decoding "bad" fails. Watchers
  * append their callbacks to a log. kit_xds_request turns the messages of the client into text; kit_xds_respond and
- * kit_xds_respond_delta turn text into the messages of the server. */
+ * kit_xds_respond_delta turn text into the messages of the server. A kit owns its loop, fake, client and bootstrap;
+ * everything runs on the test's thread, except that resources may be decoded on the background thread
+ * (kit_xds_init_decode_thread). */
 #include "support/kits/xds.h"
 
 #include "support/cmocka.h"
@@ -274,6 +276,7 @@ struct delta {
     Google__Rpc__Status detail;
 };
 
+/* Adds "name|value@version". d->texts keeps a copy, which the caller frees with tc_free. */
 static void add_resource(struct delta *d, const struct tc_xds_resource_type *type, const char *text)
 {
     size_t i = d->m.n_resources++;
@@ -290,6 +293,7 @@ static void add_resource(struct delta *d, const struct tc_xds_resource_type *typ
     d->resources[i] = &d->wrappers[i];
 }
 
+/* Sets the one resource error. `name` must live as long as the message. */
 static void add_error(struct delta *d, const char *name)
 {
     envoy__service__discovery__v3__resource_error__init(&d->error);

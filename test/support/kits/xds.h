@@ -12,22 +12,24 @@ extern const struct tc_xds_resource_type kit_xds_lds; /* absence means deletion 
 extern const struct tc_xds_resource_type kit_xds_cds; /* absence means deletion */
 extern const struct tc_xds_resource_type kit_xds_eds;
 
-/* How many resources the types above have decoded, rejected ones included. */
+/* How many resources the types above have decoded since the program began, rejected ones included. */
 extern unsigned kit_xds_decoded;
 
 struct kit_xds_watcher {
     struct tc_xds_watcher base;
     struct tc_buf log; /* "value v;" "error TEXT;" "ambient TEXT;" "clear;" */
-    int last_code;
-    bool hold; /* keeps flow-control tokens until kit_xds_release or kit_xds_watcher_fini */
-    TC_VEC(struct tc_xds_token *) held;
+    int last_code;     /* the status code of the last event; OK for a value, and for the end of an error */
+    bool hold;         /* keeps flow-control tokens until kit_xds_release or kit_xds_watcher_fini */
+    TC_VEC(struct tc_xds_token *) held; /* references */
     /* Called after an event was recorded. May be NULL. */
     void (*then)(struct kit_xds_watcher *w);
     void *arg; /* for `then` */
 };
 
 void kit_xds_watcher_init(struct kit_xds_watcher *w);
+/* Gives back the tokens that are held. The watcher must no longer watch. */
 void kit_xds_watcher_fini(struct kit_xds_watcher *w);
+/* Gives back the tokens that are held. */
 void kit_xds_release(struct kit_xds_watcher *w);
 /* Returns the events since the last call. Borrowed until the next event or call, or kit_xds_watcher_fini. */
 const char *kit_xds_told(struct kit_xds_watcher *w);
@@ -37,8 +39,8 @@ struct kit_xds {
     struct fake_xds *fake;
     struct tc_xds_bootstrap *bootstrap;
     struct tc_xds_client *client;
-    struct fake_xds_server *server; /* the first server of the bootstrap */
-    char *text;                     /* that kit_xds_request or kit_xds_report returned last */
+    struct fake_xds_server *server; /* the first server of the bootstrap; the fake's */
+    char *text;                     /* that kit_xds_request or kit_xds_report returned last; owned */
     bool lrs_endpoints;             /* see kit_xds_lrs_answer */
 };
 
@@ -47,7 +49,10 @@ void kit_xds_init(struct kit_xds *k, const char *bootstrap);
 /* kit_xds_init(k, NULL) for a client that decodes new resources of any size on the background thread, which
  * support/gate.h can block. */
 void kit_xds_init_decode_thread(struct kit_xds *k);
+/* Drops the reference to the client, and frees the other members. Watches that are left end without a callback,
+ * unless the test holds another reference. */
 void kit_xds_fini(struct kit_xds *k);
+/* Begins to watch. The watcher must live until kit_xds_unwatch or kit_xds_fini. */
 void kit_xds_watch(struct kit_xds *k, const struct tc_xds_resource_type *type, const char *name,
                    struct kit_xds_watcher *w);
 void kit_xds_unwatch(struct kit_xds *k, struct kit_xds_watcher *w);

@@ -16,8 +16,8 @@
  *
  * Borrowed until the next call, kit_xds_request or kit_xds_fini. */
 const char *kit_xds_report(struct kit_xds *k);
-/* Sends a response with this reporting interval and runs the loop. name: the cluster to report; NULL: all clusters. The
- * client is to report endpoints if k->lrs_endpoints is set. */
+/* Sends a response with this reporting interval and runs the loop. name: the cluster to report, borrowed for the call;
+ * NULL: all clusters. The client is to report endpoints if k->lrs_endpoints is set. */
 void kit_xds_lrs_answer(struct kit_xds *k, int64_t seconds, char *name);
 
 #endif

@@ -2,7 +2,8 @@
  *
  * One poll loop over the listener and the links (one for each client). A link reads a request's head and calls the
  * test's function, which chooses: answer, tunnel, hang or close, after a delay. poll waits until the next delay ends.
- * drop() closes a link when it is over; its place in the array goes to the last link. */
+ * drop() closes a link when it is over; its place in the array goes to the last link. Links belong to the thread, and
+ * to http_server_free once the thread has ended. */
 #include "support/net/http_server.h"
 
 #include <netinet/in.h>
@@ -24,10 +25,10 @@ enum state { HEAD, DELAY, HANG, TUNNEL };
 
 struct link {
     enum state state;
-    int client, target; /* target -1: none */
-    uint64_t due_ns;    /* of DELAY */
-    struct tc_buf head;
-    struct http_server_reply reply;
+    int client, target;             /* target -1: none */
+    uint64_t due_ns;                /* of DELAY */
+    struct tc_buf head;             /* read so far */
+    struct http_server_reply reply; /* of the test's function, from DELAY on; its text is owned */
 };
 
 struct http_server {
@@ -74,7 +75,7 @@ static bool forward(int from, int to)
     return n > 0 && send_all(to, bytes, (size_t)n);
 }
 
-/* Connects to the port of "CONNECT host:PORT HTTP/1.1". */
+/* Connects to the port of "CONNECT host:PORT HTTP/1.1". Returns false if it cannot connect. */
 static bool connect_target(struct link *l)
 {
     const char *line = tc_buf_cstr(&l->head), *colon = strchr(line, '\r');
@@ -87,7 +88,7 @@ static bool connect_target(struct link *l)
     return l->target >= 0 && connect(l->target, (struct sockaddr *)&at, sizeof(at)) == 0;
 }
 
-/* Returns false when the link is over. */
+/* Does what the reply says, once the delay is over. Returns false when the link is over. */
 static bool carry_out(struct link *l)
 {
     struct http_server_reply *r = &l->reply;
@@ -102,6 +103,8 @@ static bool carry_out(struct link *l)
     return r->what == HTTP_SERVER_TUNNEL;
 }
 
+/* Reads more of the head, and asks the test's function once the head is complete. Returns false if the client has
+ * closed. */
 static bool read_head(struct http_server *s, struct link *l)
 {
     char bytes[4096];

@@ -1,8 +1,8 @@
 /* A name server for tests, over UDP and TCP, on a thread.
  *
  * parse() takes the question from a query, answer() writes the answer that the mode asks for. The thread holds the lock
- * while it serves a socket. A new server takes a port that is free for both UDP and TCP, and holds it until
- * name_server_free. */
+ * while it serves a socket; the test's thread takes the lock to set the mode and to read the count. A new server takes
+ * a port that is free for both UDP and TCP, and holds the port until name_server_free. */
 #include "support/net/name_server.h"
 
 #include <arpa/inet.h>
@@ -23,9 +23,9 @@ enum { HEADER = 12, A = 1, CNAME = 5, NXDOMAIN = 3, REFUSED = 5, TC = 0x0200, MA
 
 struct name_server {
     pthread_t thread;
-    int wake[2]; /* a pipe: closing the write end ends the thread */
-    int udp, tcp;
-    int held[2]; /* TCP and UDP: keep the port while the server is stopped */
+    int wake[2];  /* a pipe: closing the write end ends the thread */
+    int udp, tcp; /* udp -1: the server is stopped */
+    int held[2];  /* TCP and UDP: keep the port while the server is stopped */
     uint16_t port;
     char *address;
     pthread_mutex_t lock;
@@ -53,8 +53,9 @@ static void put_record(struct tc_buf *b, const void *name, size_t name_len, unsi
     tc_buf_append(b, data, len);
 }
 
-#define ASKED "\xc0\x0c", 2 /* a pointer to the question's name */
+#define ASKED "\xc0\x0c", 2 /* a pointer to the question's name, and its length: two arguments of put_record */
 
+/* Appends an A record for each address of 4 bytes. Returns how many. */
 static unsigned put_addresses(struct tc_buf *b, const char *addresses, size_t len)
 {
     for (size_t i = 0; i < len; i += 4)
@@ -77,6 +78,7 @@ struct question {
     struct tc_slice text; /* name, type, class; borrowed from the query */
 };
 
+/* Takes the question from a query, whose bytes *q borrows. Returns false if the query is too short for a question. */
 static bool parse(struct tc_slice query, struct question *q)
 {
     const unsigned char *p = (const unsigned char *)query.data;
@@ -182,7 +184,8 @@ static void serve_udp(struct name_server *s)
     tc_buf_fini(&forged);
 }
 
-/* Answers one question and closes the connection. */
+/* Answers one question (none in NAMES_CUT) and closes the connection. Gives up when the client sends nothing for
+ * 5 s. */
 static void serve_tcp(struct name_server *s)
 {
     char bytes[2 + MAX_QUESTION];

@@ -24,10 +24,10 @@ enum name_mode {
 
 struct name_server;
 
-/* Starts in NAMES_SILENT. */
+/* Starts a server on 127.0.0.1 and a free port, in NAMES_SILENT. Fails the test if the server cannot listen. */
 struct name_server *name_server_new(void);
 void name_server_free(struct name_server *s);
-/* Returns "127.0.0.1:PORT"; borrowed. */
+/* Returns "127.0.0.1:PORT"; valid until name_server_free. */
 const char *name_server_address(const struct name_server *s);
 /* Sets the answers from now on. addresses: IPv4, "127.0.0.1,127.0.0.2"; NULL: the addresses stay. */
 void name_server_set(struct name_server *s, enum name_mode mode, const char *addresses);

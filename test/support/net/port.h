@@ -5,9 +5,10 @@
 
 #include <stdint.h>
 
-/* Takes a free TCP port on all IPv4 addresses. Returns a socket that holds the port until the caller closes it. The
- * socket does not listen: connections are refused until a server listens on the port. The server must set SO_REUSEADDR,
- * as Torc's servers do. */
+/* Takes a free TCP port on all IPv4 addresses, and stores its number in *port, in the byte order of the machine.
+ * Returns a socket that holds the port until the caller closes it. The socket does not listen: connections are refused
+ * until a server listens on the port. The server must set SO_REUSEADDR, as Torc's servers do. Fails the test if it
+ * cannot take a port. */
 int port_hold(uint16_t *port);
 
 #endif

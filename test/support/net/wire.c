@@ -2,7 +2,8 @@
  *
  * The thread reads packets of the kernel from the tun device, finds their path by address and port, drops or delays
  * them, and writes them back with source and destination swapped. A path keeps the order of its packets, also when its
- * delay changes. net/wire.h explains the addresses. */
+ * delay changes. The lock guards the paths: the wire's thread holds the lock while it handles a packet, the test's
+ * thread while it changes a path or reads its counts. net/wire.h explains the addresses. */
 #include "support/net/wire.h"
 
 #include <arpa/inet.h>
@@ -30,7 +31,7 @@ enum { MTU = 9000, SOURCE = 12, DESTINATION = 16, TCP = 6, UDP = 17 };
 
 struct packet {
     struct tc_link link;
-    uint64_t due_ns;
+    uint64_t due_ns; /* of the monotonic clock */
     size_t len;
     unsigned char bytes[];
 };
@@ -85,7 +86,7 @@ static int set_mtu(int fd, const char *name, int mtu)
     return ioctl(fd, SIOCSIFMTU, &r);
 }
 
-/* Opens the device and brings it up. Returns -1 with errno. */
+/* Opens the device and brings it up. Returns its descriptor, which the caller closes, or -1 with errno. */
 static int open_tun(void)
 {
     struct ifreq r = {.ifr_name = "wire0", .ifr_flags = IFF_TUN | IFF_NO_PI};
@@ -155,8 +156,9 @@ static unsigned get16(const unsigned char *p)
     return (unsigned)p[0] << 8 | p[1];
 }
 
-/* Returns the path of an IPv4 packet of TCP or UDP, and in *to whether it goes to the listener. Returns NULL for any
- * other packet, which is dropped. Each end sends from 10.9.0.1 to the path's address. */
+/* Returns the path of an IPv4 packet of TCP or UDP, and in *to whether the packet goes to the listener. The packet's
+ * destination is the path's address, and one of its two ports is the path's: each end sends from 10.9.0.1 to that
+ * address. Returns NULL for any other packet, which is dropped. */
 static struct path *path_of(struct wire *w, const unsigned char *p, size_t n, bool *to)
 {
     size_t header = n >= 20 && p[0] >> 4 == 4 ? (size_t)(p[0] & 15) * 4 : 0;
@@ -179,6 +181,7 @@ static void give_back(struct wire *w, unsigned char *p, size_t n)
         fprintf(stderr, "wire: write: %s\n", strerror(errno));
 }
 
+/* Drops, delays or hands back a packet that came from the kernel. Called with the lock held, as `deliver` is. */
 static void take(struct wire *w, unsigned char *p, size_t n)
 {
     bool to;
@@ -202,12 +205,14 @@ static void take(struct wire *w, unsigned char *p, size_t n)
     tc_list_append(&path->under_way, &packet->link);
 }
 
+/* Returns the oldest delayed packet, which the path still owns; NULL: none. */
 static struct packet *first_of(struct path *path)
 {
     return tc_list_empty(&path->under_way) ? NULL : TC_CONTAINER_OF(path->under_way.next, struct packet, link);
 }
 
-/* Hands back the packets that are due. Returns when the next packet is due, or UINT64_MAX if none is left. */
+/* Hands back the packets that are due. Returns the time (ns of the monotonic clock) at which the next packet is due, or
+ * UINT64_MAX if none is left. */
 static uint64_t deliver(struct wire *w)
 {
     uint64_t next = UINT64_MAX, now = now_ns();
@@ -317,6 +322,7 @@ void wire_cut(struct wire *w, unsigned i, bool to, bool from)
     pthread_mutex_unlock(&w->lock);
 }
 
+/* Returns for how long no packet of the path has come; 0 while a packet is delayed. */
 static uint64_t quiet_ns(struct wire *w, const struct path *path)
 {
     pthread_mutex_lock(&w->lock);

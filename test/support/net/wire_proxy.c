@@ -2,7 +2,7 @@
  *
  * One poll loop over the listener and pairs of sockets; a pair is a client and its connection to the target. `hold`
  * stops reading. Its changes are numbered (`asked`, `heard`), so that wire_proxy_hold can wait until the thread has
- * seen the change. */
+ * seen the change. The thread owns the pairs; wire_proxy_free closes those that are left once the thread has ended. */
 #include "support/net/wire_proxy.h"
 
 #include <netinet/in.h>
@@ -26,7 +26,7 @@ struct wire_proxy {
     struct tc_addr target;
     char *address;
     int pairs[MAX_PAIRS][2]; /* client, target */
-    size_t n;
+    size_t n;                /* pairs */
     atomic_uint_fast64_t received, sent;
     pthread_mutex_t lock;
     struct tc_buf seen[2];  /* under the lock: from the client, from the target */
@@ -39,6 +39,7 @@ struct wire_proxy {
 
 #define MAX_SEEN (8u << 20)
 
+/* Returns a listening socket, and in *address its "127.0.0.1:PORT", which the caller frees with tc_free. */
 static int listen_somewhere(char **address)
 {
     struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

@@ -7,8 +7,8 @@
 
 struct wire_proxy;
 
-/* Makes a proxy to "127.0.0.1:PORT". The proxy closes a client at once if it cannot connect to the target, or if it has
- * 8 clients already. */
+/* Makes a proxy to "127.0.0.1:PORT"; fails the test if the proxy cannot listen. The proxy closes a client at once if it
+ * cannot connect to the target, or if it has 8 clients already. */
 struct wire_proxy *wire_proxy_new(const char *target);
 void wire_proxy_free(struct wire_proxy *p);
 /* While hold is true, the proxy accepts connections but reads and passes nothing, in either direction. The change is in
@@ -16,7 +16,7 @@ void wire_proxy_free(struct wire_proxy *p);
 void wire_proxy_hold(struct wire_proxy *p, bool hold);
 /* Waits until the proxy has connected that many clients to the target, counted from its start. */
 void wire_proxy_wait_connections(struct wire_proxy *p, unsigned n);
-/* Returns the proxy's own "127.0.0.1:PORT"; borrowed. */
+/* Returns the proxy's own "127.0.0.1:PORT"; valid until wire_proxy_free. */
 const char *wire_proxy_address(const struct wire_proxy *p);
 /* wire_proxy_take_received returns the number of bytes that came from the target, wire_proxy_take_sent the number that
  * came from clients, each since its last call. */
