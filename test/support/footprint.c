@@ -1,4 +1,5 @@
-/* Memory is read from /proc/self/status, CPU time from getrusage. */
+/* Memory is read from /proc/self/status, CPU time from getrusage; descriptors are counted in /proc/self/fd. A file of
+ * /proc that cannot be read fails the test. */
 #include "support/footprint.h"
 
 #include <dirent.h>
@@ -9,6 +10,7 @@
 
 #include "support/cmocka.h"
 
+/* Returns the number of a line of /proc/self/status, in KiB (the "kB" of /proc). The name ends with the colon. */
 static long status_kb(const char *name)
 {
     char line[256];
@@ -23,6 +25,7 @@ static long status_kb(const char *name)
     return kb;
 }
 
+/* Makes the memory that is resident now the peak (VmHWM). */
 static void reset_peak(void)
 {
     FILE *f = fopen("/proc/self/clear_refs", "w");

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The figures are meaningless under sanitizers, which retain freed memory and slow everything down, and under
- * emulators, which take time of their own. */
+/* The figures are meaningless under the address and thread sanitizers, which retain freed memory and slow everything
+ * down, and under emulators, which take time of their own. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(TC_EMULATED)
 #define FOOTPRINT_MEASURED false
 #else
@@ -15,16 +15,17 @@
 #endif
 
 /* From footprint_begin: the resident memory, and the CPU time since the process began. From footprint_since: the
- * differences. */
+ * differences, where kb may be negative if FOOTPRINT_MEASURED is false. */
 struct footprint {
-    long kb;
-    uint64_t cpu_ms;
+    long kb;         /* KiB, the "kB" of /proc */
+    uint64_t cpu_ms; /* of all threads, user and system */
 };
 
-/* Starts a measurement, and resets the peak if FOOTPRINT_MEASURED. */
+/* Starts a measurement, and resets the peak of the process if FOOTPRINT_MEASURED: one measurement of memory at a
+ * time. */
 struct footprint footprint_begin(void);
-/* Returns how far the peak is above the memory that was resident at `begin`, and the CPU time since. Where
- * FOOTPRINT_MEASURED is false, the memory that is resident now stands for the peak. */
+/* Returns how far the peak since footprint_begin is above the memory that was resident at `begin`, and the CPU time
+ * since. Where FOOTPRINT_MEASURED is false, the memory that is resident now stands for the peak. */
 struct footprint footprint_since(const struct footprint *begin);
 /* Returns the number of open descriptors, plus a constant: for differences. */
 size_t footprint_descriptors(void);

@@ -14,6 +14,7 @@ static void wait_open(struct tc_job *job)
     pthread_mutex_unlock(&g->mutex);
 }
 
+/* Initialises the gate and gives its job to the background thread. */
 static void init(struct gate *g, bool open)
 {
     *g = (struct gate){.job.run = wait_open, .open = open};
@@ -22,6 +23,7 @@ static void init(struct gate *g, bool open)
     tc_background_run(&g->job);
 }
 
+/* Waits until the job is past the gate, then destroys the mutex and the condition. */
 static void wait_passed(struct gate *g)
 {
     pthread_mutex_lock(&g->mutex);

@@ -12,12 +12,14 @@ struct gate {
     struct tc_job job;
     pthread_mutex_t mutex;
     pthread_cond_t cond;
+    /* Under the mutex. reached: the background thread has come to the gate; passed: the thread has gone on. */
     bool open, reached, passed;
 };
 
-/* Closes the gate. Returns once the background thread has come to it. */
+/* Initialises *g and closes the gate. Returns once the background thread has come to it. gate_open must follow. */
 void gate_close(struct gate *g);
-/* Opens the gate. Returns once the background thread has done every job that it was given before this call. */
+/* Opens the gate. Returns once the background thread has done every job that it was given before this call. *g then
+ * holds nothing, and may be closed again. */
 void gate_open(struct gate *g);
 
 #endif

@@ -2,7 +2,10 @@
  *
  * Each end is a tc_bytestream whose events are delivered by a task of the loop, never from inside a call. The limits of
  * chunks and capacity produce short reads, short writes and TORC_EAGAIN. The test plays an end without an owner with
- * put, unread and take. */
+ * put, unread and take.
+ *
+ * The pipe owns both ends: closing an end frees nothing, fake_pipe_free frees all. Bytes that one end writes go
+ * straight into `unread` of the other end. Everything runs on the thread of the loop. */
 #include "support/fakes/pipe.h"
 
 #include <assert.h>
@@ -17,14 +20,14 @@ struct pipe_end {
     struct tc_task event;
     unsigned events; /* that the task will deliver */
     bool reading;
-    bool want_write; /* a write of this end returned TORC_EAGAIN */
-    bool chunk_done; /* with a read chunk: after a read, TORC_EAGAIN comes before the next */
+    bool want_write; /* a write of this end returned TORC_EAGAIN, and WRITABLE was not queued since */
+    bool chunk_done; /* with a read chunk: a read took one; reads return TORC_EAGAIN until READABLE is delivered */
     bool finished;   /* this end sends no more */
     bool closed;
     int error; /* 0: none */
     bool error_after_data;
-    char *error_text;
-    size_t writes;
+    char *error_text; /* owned; NULL: none */
+    size_t writes;    /* see fake_pipe_writes */
 };
 
 struct fake_pipe {
@@ -65,6 +68,7 @@ static void on_event_task(struct tc_task *task)
         e->bs.on_event(e->bs.arg, events);
 }
 
+/* Stores the status of the failure in the byte stream, which copies the text. Returns `error`. */
 static ssize_t fail(struct pipe_end *e, int error, const char *text)
 {
     tc_status_set(&e->bs.error, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "%s", text));

@@ -11,10 +11,11 @@
 
 struct fake_pipe;
 
+/* Returns a pipe for fake_pipe_free, never NULL. The loop is borrowed and must outlive the pipe. */
 struct fake_pipe *fake_pipe_new(struct tc_loop *loop);
 /* Frees the pipe. An end that has an owner must have been closed by it. */
 void fake_pipe_free(struct fake_pipe *p);
-/* Returns end 0 or 1, borrowed. Tests may set its peer, local, alpn and secure. */
+/* Returns end 0 or 1, borrowed until fake_pipe_free. Tests may set its peer, local, alpn and secure. */
 struct tc_bytestream *fake_pipe_end(struct fake_pipe *p, int end);
 
 /* Limits reads of both ends: a read returns at most that many bytes, the next read TORC_EAGAIN, and READABLE comes
@@ -28,21 +29,21 @@ void fake_pipe_set_capacity(struct fake_pipe *p, size_t bytes);
 
 /* Writes from `end`, as its owner would, regardless of chunk and capacity. */
 void fake_pipe_put(struct fake_pipe *p, int end, const void *data, size_t len);
-/* fake_pipe_unread returns the bytes that `end` has not read yet, borrowed. fake_pipe_take removes bytes as if `end`
- * had read them. */
+/* fake_pipe_unread returns the bytes that `end` has not read yet, borrowed until bytes are written to `end`, read or
+ * taken. fake_pipe_take removes bytes, at most as many as are unread, as if `end` had read them. */
 struct tc_slice fake_pipe_unread(const struct fake_pipe *p, int end);
 void fake_pipe_take(struct fake_pipe *p, int end, size_t len);
 
 /* Ends what `end` sends: the other end reads the remaining bytes, then 0. `end` can still read; its writes fail with
  * TORC_ECLOSED. */
 void fake_pipe_finish(struct fake_pipe *p, int end);
-/* Makes reads and writes of `end` fail with this error and text. With `after_data` reads first return the unread
- * bytes. */
+/* Makes reads and writes of `end` fail with this error (TORC_E*) and text, which is copied. With `after_data` reads
+ * first return the unread bytes. */
 void fake_pipe_fail(struct fake_pipe *p, int end, int error, const char *text, bool after_data);
 /* Returns true if the owner of `end` has closed it. The other end then reads its unread bytes, then 0, and its writes
  * fail with TORC_ECLOSED. */
 bool fake_pipe_closed(const struct fake_pipe *p, int end);
-/* Returns the number of writev calls of `end` that took bytes: each would have been a system call. */
+/* Returns the number of writev calls of `end` that did not fail: each would have been a system call. */
 size_t fake_pipe_writes(const struct fake_pipe *p, int end);
 
 #endif

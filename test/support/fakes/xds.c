@@ -1,8 +1,12 @@
 /* The transport of an xDS client, with the test as its servers.
  *
- * A server is found by URI and outlives transports and streams. Requests of the client are decoded into struct
- * fake_xds_request and recorded, load reports are recorded as they are. Responses of the test are queued; on_pump, a
- * task, delivers them. ADS (both forms) and LRS share the code; `kind` tells them apart. */
+ * A server is found by URI and outlives transports and streams; the fake owns its servers until fake_xds_free. A server
+ * has at most one transport, a transport at most one ADS stream and one LRS stream. `cancel` frees a stream, or on_pump
+ * does after on_status.
+ *
+ * Requests of the client are decoded into struct fake_xds_request and recorded, load reports are recorded as they are.
+ * Responses of the test are queued; on_pump, a task, delivers them. ADS (both forms) and LRS share the code; `kind`
+ * tells them apart. Everything runs on the thread of the loop. */
 #include "support/fakes/xds.h"
 
 #include "support/cmocka.h"
@@ -18,6 +22,7 @@ struct fake_xds {
     struct tc_link servers;
 };
 
+/* A response in fake_stream.queue, or a load report in fake_xds_server.reports. Owns a reference to the message. */
 struct queued {
     struct tc_link link;
     struct tc_rstr *message;
@@ -31,11 +36,13 @@ struct fake_stream {
     struct fake_xds_server *server;
     const struct tc_xds_stream_events *events;
     void *arg;
+    /* sending: a message was sent, and on_sent has not come. ended: by the test; on_status follows once the queue is
+     * empty. */
     bool sending, ended;
-    unsigned reads;
-    struct tc_link queue;
-    struct tc_status status;
-    struct tc_task task;
+    unsigned reads;          /* responses that the client has asked for and not got: 0 or 1 */
+    struct tc_link queue;    /* struct queued: responses that the client has not got */
+    struct tc_status status; /* for on_status; set with `ended` */
+    struct tc_task task;     /* runs on_pump */
 };
 
 struct fake_transport {
@@ -43,9 +50,10 @@ struct fake_transport {
     struct fake_xds_server *server;
     tc_xds_connectivity_fn fn;
     void *arg;
-    struct fake_stream *stream, *lrs;
+    struct fake_stream *stream, *lrs; /* the open ADS and LRS streams; NULL: none */
 };
 
+/* Returns NULL if the client has no transport for the server. */
 static struct fake_transport *transport_of(const struct fake_xds_server *s)
 {
     return s->internal;
@@ -53,6 +61,7 @@ static struct fake_transport *transport_of(const struct fake_xds_server *s)
 
 /* --- requests --- */
 
+/* Returns a text that the caller frees with tc_free; "" if n is 0. */
 static char *join(char **v, size_t n)
 {
     struct tc_buf b = {0};
@@ -114,6 +123,8 @@ static void record_delta(struct fake_xds_request *r, struct tc_slice message)
     envoy__service__discovery__v3__delta_discovery_request__free_unpacked(m, NULL);
 }
 
+/* Records a message of the client for fake_xds_take or fake_xds_lrs_take. A message that cannot be decoded fails the
+ * test. */
 static void record(const struct fake_stream *st, struct tc_slice message)
 {
     struct fake_xds_server *s = st->server;
@@ -175,7 +186,8 @@ static void stream_free(struct fake_stream *st)
     tc_free(st);
 }
 
-/* Makes one callback a run, because a callback may cancel the stream. */
+/* Calls one callback at most, because the client may cancel the stream inside it; the task, queued again, calls the
+ * next. */
 static void on_pump(struct tc_task *task)
 {
     struct fake_stream *st = TC_CONTAINER_OF(task, struct fake_stream, task);

@@ -1,8 +1,13 @@
 /* The client of hostile servers: the body of e2e/hostile_backend and e2e/hostile_tls.
  *
- * Each row gets a channel to its server and as many RPCs as its flags say; their outcomes must be the row's. Peak
- * memory, CPU time and the number of connections are compared with limits. Meanwhile 100 calls a second go to the good
- * backend. What goes wrong in rows is collected in `wrong` and fails the test after its last row. */
+ * Each row gets a channel to its server and as many RPCs as its flags say; their outcomes must be the row's. The number
+ * of connections and, where FOOTPRINT_MEASURED, peak memory and CPU time are compared with limits. Meanwhile 100 calls
+ * a second go to the good backend. What goes wrong in rows is collected in `wrong` and fails the test after its last
+ * row.
+ *
+ * The servers play in a process of their own (hostile/server.h). Here the test's thread starts the RPCs of one row at a
+ * time, waits for them and measures; on_result runs on the thread of the runtime `rt`. servers_open makes what the
+ * variables below hold, servers_close frees it. To read first: play, then hostile/rows.h. */
 #include "support/hostile/client.h"
 
 #include <pthread.h>
@@ -37,8 +42,8 @@ static torc_runtime *rt;
 static torc_channel *good;
 static torc_credentials *creds; /* NULL: plaintext */
 static struct kit_cert root, cert;
-static struct tc_buf wrong; /* failures, one line each */
-static struct kit_load *load;
+static struct tc_buf wrong;   /* failures, one line each */
+static struct kit_load *load; /* the calls to `good`; NULL: ended */
 
 static void append(struct hostile_rows rows)
 {
@@ -49,15 +54,17 @@ static void append(struct hostile_rows rows)
 
 /* --- calls --- */
 
+/* The RPCs of a row. */
 struct batch {
     const struct hostile_row *row;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     unsigned done; /* under the lock until all are done, as are `wrong` and `seen` */
     bool wrong;
-    char seen[256];
+    char seen[256]; /* the outcome of the RPC that ended last */
 };
 
+/* Returns true if the result is the outcome (struct hostile_row), false if the outcome is NULL. */
 static bool matches(const char *outcome, const torc_result *r)
 {
     const char *name = torc_status_code_name(torc_result_code(r));
@@ -87,6 +94,7 @@ static void on_stream_done(torc_stream *call, const torc_result *r, void *arg)
 
 static const struct torc_stream_events unread = {TORC_SIZE(torc_stream_events), .on_done = on_stream_done};
 
+/* Makes the RPCs of the row, waits until all have ended, and adds a line to `wrong` if one had another outcome. */
 static void run_calls(torc_channel *ch, struct batch *b)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options),
@@ -129,6 +137,7 @@ static void call_again(torc_channel *ch, size_t i)
     torc_result_free(r);
 }
 
+/* Plays row i of `all`. */
 static void play(size_t i)
 {
     const struct hostile_row *row = &all[i];
@@ -179,7 +188,8 @@ static void make_credentials(void)
     assert_non_null(creds);
 }
 
-/* Starts a server for each row, a good backend, and 100 calls a second to the good backend. */
+/* Starts a server for each row of these n tables, a good backend, and 100 calls a second to the good backend. Forks, so
+ * the process must not have threads. */
 static void servers_open(const struct hostile_rows *rows, size_t n, bool tls)
 {
     hostile_play_fn *plays[HOSTILE_MAX];
@@ -227,7 +237,8 @@ static void rows_play(struct hostile_rows rows)
         fail_msg("%s", tc_buf_cstr(&b));
 }
 
-/* Ends the calls to the good backend. Fails the test if one of them failed or was too slow. */
+/* Ends the calls to the good backend. Fails the test if one of them failed or, where FOOTPRINT_MEASURED, was too
+ * slow. */
 static void others_end(void)
 {
     struct kit_load_report report;

@@ -2,8 +2,12 @@
  *
  * Most rows flood one kind of frame, before an answer or without one. In two rows the server reads nothing, so that the
  * client's answers pile up. The last rows send GOAWAY on every connection, or RST_STREAM for every request. A flood
- * ends the connection or the RPC, with a status that names the cause; only `grease` is within the limits of
- * docs/operations/limits.md. */
+ * ends the connection or the RPC, with a status that names the cause. The RPCs of `grease` succeed: its frames are few
+ * enough for the limits of docs/operations/limits.md.
+ *
+ * A play has one connection and one thread (hostile_play_fn), and borrows its peer. A flood ends early when the client
+ * closes. Numbers of frame types, flags, settings and errors are those of RFC 9113; type 0xfa is unknown. To read
+ * first: flood. Functions of hostile/rows.h stand before it. */
 #include "support/hostile/rows.h"
 
 #include "base/mem.h"
@@ -33,7 +37,7 @@ void hostile_block(struct hostile_peer *p, uint32_t stream, const struct tc_buf 
                   stream, block->data, block->len);
 }
 
-/* Sends one frame FLOOD times before the answer. */
+/* Sends one frame up to FLOOD times before the answer. */
 static void flood(struct hostile_peer *p, uint8_t type, uint8_t flags, uint32_t stream, const void *payload, size_t len)
 {
     uint32_t id = hostile_begin(p);
@@ -53,6 +57,8 @@ static void deaf_flood(struct hostile_peer *p, uint8_t type, const void *payload
     hostile_flush(p);
 }
 
+/* Sends HEADERS without END_HEADERS, then up to FLOOD CONTINUATION frames: with one field each if len is not
+ * 0, else empty. */
 static void continuations(struct hostile_peer *p, size_t len)
 {
     struct tc_buf block = {0};
@@ -205,7 +211,7 @@ static void large_unknown_frames(struct hostile_peer *p)
     flood(p, 0xfa, 0, 0, payload, sizeof(payload));
 }
 
-/* Sends one frame of each unknown type before each answer. */
+/* Sends one frame of each type that RFC 9113 does not define (10 to 255) before each answer. */
 static void grease(struct hostile_peer *p)
 {
     for (uint32_t id = hostile_begin(p); id; id = hostile_await(p, FAKE_H2_HEADERS)) {
@@ -224,8 +230,8 @@ static void empty_data_flood(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
-/* Announces a message of 64 KiB, and sends DATA frames without content, or with `padded` flagged as padded; every
- * 500th frame has a byte of the message. */
+/* Announces a message of 64 KiB, then sends up to 60,000 DATA frames. Every 500th frame has a byte of the message. The
+ * others are empty or, with `padded`, have a padding length of 0 and nothing else. */
 static void data_that_carries_little(struct hostile_peer *p, bool padded)
 {
     uint32_t id = hostile_begin(p);
@@ -292,6 +298,7 @@ static void goaway_before_requests(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
+/* Resets the stream of every request with this error code. */
 static void reset_each(struct hostile_peer *p, uint32_t code)
 {
     fake_h2_start(hostile_frames(p));

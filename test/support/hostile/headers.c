@@ -3,7 +3,10 @@
  * In most rows a header list beyond the limit, or an invalid field, fails the RPC alone. A second RPC then shows that
  * the connection and its compression state survived (HOSTILE_NEXT). Blocks that cannot be decoded, and the largest
  * bombs, end the connection. `refer` and `list_of` build the large blocks, one_block sends most of them; sizes are
- * counted as in RFC 9113 6.5.2. */
+ * counted as in RFC 9113 6.5.2. Bytes written by hand are HPACK (RFC 7541): index 62 is the newest entry of the dynamic
+ * table.
+ *
+ * A play has one connection and one thread (hostile_play_fn), and borrows its peer. To read first: one_block. */
 #include <stdio.h>
 
 #include "support/hostile/rows.h"
@@ -86,7 +89,7 @@ static void indexed_bomb_in_trailers(struct hostile_peer *p)
     tc_buf_fini(&block);
 }
 
-/* A bomb with an empty value: 33 bytes are counted for each reference. */
+/* A bomb whose field has an empty value: each reference counts as 33 bytes of the header list. */
 static void indexed_bomb_of_small_fields(struct hostile_peer *p)
 {
     struct tc_buf block = {0};
@@ -97,7 +100,7 @@ static void indexed_bomb_of_small_fields(struct hostile_peer *p)
     tc_buf_fini(&block);
 }
 
-/* Answers each request with a bomb in 21 frames, which is within the client's limit for a block. */
+/* Answers each request with a bomb in 21 frames: its 20 CONTINUATION frames are within the client's limit of 24. */
 static void indexed_bombs_of_many_frames(struct hostile_peer *p)
 {
     struct tc_buf block = {0}, more = {0};
@@ -189,8 +192,8 @@ static void table_too_large(struct hostile_peer *p)
     tc_buf_fini(&block);
 }
 
-/* Appends `fields`, which count as `base` bytes, and more fields up to exactly `size`. A field counts as its name, its
- * value and 32 bytes (RFC 9113 6.5.2). */
+/* Appends `fields`, which count as `base` bytes, and more fields up to exactly `size` bytes. A field counts as its
+ * name, its value and 32 bytes (RFC 9113 6.5.2). */
 static void list_of(struct tc_buf *block, const char *fields, size_t base, size_t size)
 {
     char line[1200];
@@ -281,6 +284,7 @@ static void table_of_bad_base64(struct hostile_peer *p)
     tc_buf_fini(&block);
 }
 
+/* Answers the first request with a header block of these fields ("name: value\n..."); `end` sets END_STREAM. */
 static void fields(struct hostile_peer *p, const char *text, bool end)
 {
     struct tc_buf block = {0};
@@ -352,7 +356,8 @@ static void request_field(struct hostile_peer *p)
     fields(p, HOSTILE_OK ":scheme: http\nte: x\n", false);
 }
 
-/* Two fields of grpclb, then a field of 9,000 bytes: valid, and within the limit. */
+/* Sends grpc-lb-token and lb-cost-bin, which the client does not use, then a field of 9,000 bytes: all valid, and
+ * within the limit. */
 static void odd_fields(struct hostile_peer *p)
 {
     char text[9300];

@@ -3,7 +3,10 @@
  * The rows have wrong prefixes, lengths beyond the limits, compressed messages that inflate to more than allowed or not
  * at all, more messages than a call wants, frames after the end, an end without trailers, an error page, DATA beyond
  * the window, and servers that do not read the request. The client must neither allocate for an announcement nor
- * inflate beyond its limit. */
+ * inflate beyond its limit.
+ *
+ * A play has one connection and one thread (hostile_play_fn), and borrows its peer. Bytes written by hand begin with
+ * gRPC's prefix: a flag, then four bytes of length. To read first: body. */
 #include <zlib.h>
 
 #include "support/hostile/rows.h"
@@ -92,7 +95,7 @@ static void no_gzip(struct hostile_peer *p)
     body(p, GZIP_OK, "\1\0\0\0\4abcd", 9, true);
 }
 
-/* Writes one compressed message: gzip members, each of which inflates to `each` zeros. */
+/* Writes one compressed message to `out`, which must be empty: gzip members, each of which inflates to `each` zeros. */
 static void bomb(struct tc_buf *out, size_t members, size_t each)
 {
     uint8_t prefix[5] = {1};
@@ -121,6 +124,7 @@ static void bomb(struct tc_buf *out, size_t members, size_t each)
         out->data[1 + i] = (char)(len >> (24 - 8 * i));
 }
 
+/* Answers with one compressed message of `members` gzip members, each of which inflates to `each` zeros. */
 static void bombs(struct hostile_peer *p, size_t members, size_t each)
 {
     struct tc_buf b = {0};

@@ -1,9 +1,12 @@
 /* Resources as large as the limits allow, as a hostile control plane sends them.
  *
  * Each row has one kind of content (unknown fields, strings, endpoints, metadata, regexes, ...). Some rows fill the
- * room of a response; the others have a fixed amount, which reaches another limit or costs enough. Each row names a
- * part of the NACK that it must get. Messages are written field by field, without protobuf-c, which would need more
- * memory than the client. */
+ * room of a response. The others have a fixed amount, up to 7.9 MB: as much as reaches another limit, or as costs the
+ * client much CPU time. Each row names a part of the NACK that it must get.
+ *
+ * Messages are written field by field, without protobuf-c, which would need more memory than the client; numbers of
+ * fields are those of Envoy's protos. A function appends to the buffer of its caller; message_within frees the buffers
+ * of the parts. Only one thread may use the file: `room` is its state. */
 #include "support/hostile/resources.h"
 
 #include <stdio.h>
@@ -14,7 +17,7 @@
 #include "base/mem.h"
 #include "proto/wire.h"
 
-static size_t room; /* the size available for resources in a response; the same for all rows */
+static size_t room; /* bytes available for resources in a response; the same for all rows */
 
 void hostile_resources_room(size_t bytes)
 {
@@ -29,14 +32,15 @@ static void fill(struct tc_buf *b, char with, size_t n)
     b->len += n;
 }
 
-/* Appends n empty fields. */
+/* Appends n empty fields of this number. */
 static void add_empty(struct tc_buf *b, unsigned field, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         tc_wire_append_head(b, field, 0);
 }
 
-/* Returns {a {b {c ...}}}: `depth` levels of message fields, built from the innermost. */
+/* Returns {a {b {c ...}}}: `depth` levels of message fields, built from the innermost, whose number is fields[0]. The
+ * caller frees the buffer. */
 static struct tc_buf nested(const unsigned *fields, size_t n_fields, size_t depth)
 {
     struct tc_buf inner = {0};
@@ -48,7 +52,7 @@ static struct tc_buf nested(const unsigned *fields, size_t n_fields, size_t dept
     return inner;
 }
 
-/* ClusterLoadAssignment */
+/* Fields of ClusterLoadAssignment, and of its LocalityLbEndpoints. */
 enum { CLUSTER_NAME = 1, ENDPOINTS = 2 };
 enum { LOCALITY = 1, LB_ENDPOINTS = 2, WEIGHT = 3, LOCALITY_METADATA = 9 };
 
@@ -92,7 +96,7 @@ static void one_string(struct tc_buf *b)
     fill(b, 'a', room);
 }
 
-/* Strings of 1 MiB are the largest that are allowed. Each is copied. */
+/* Makes regions of 1 MiB, the largest string that is allowed. The client copies each. */
 static void large_strings(struct tc_buf *b)
 {
     message_text(b, CLUSTER_NAME, "victim");
@@ -117,7 +121,8 @@ static void empty_localities(struct tc_buf *b)
     add_empty(b, ENDPOINTS, 262144);
 }
 
-/* more: with more_len 0 a hostname (NULL: none), otherwise serialised fields of the LbEndpoint. */
+/* Appends an endpoint, whose address is made of i. more: with more_len 0 a hostname (NULL: none), otherwise serialised
+ * fields of the LbEndpoint. */
 static void add_endpoint(struct tc_buf *locality, uint32_t i, const char *more, size_t more_len)
 {
     struct tc_buf socket = {0}, address = {0}, endpoint = {0}, lb = {0};
@@ -134,6 +139,8 @@ static void add_endpoint(struct tc_buf *locality, uint32_t i, const char *more, 
     message_within(locality, LB_ENDPOINTS, &lb);
 }
 
+/* Makes an assignment of "victim" with one locality of `most` endpoints, or as many as fit; `twice` adds the first
+ * address again. more, more_len: as for add_endpoint. */
 static void endpoints(struct tc_buf *b, const char *more, size_t more_len, size_t most, bool twice)
 {
     struct tc_buf locality = {0}, name = {0};
@@ -172,7 +179,8 @@ static void many_endpoints(struct tc_buf *b)
     endpoints_with(b, NULL, 0, 262143);
 }
 
-/* metadata {filter_metadata {key: "envoy.lb" value {fields {key: "hash_key" value {string_value: "k"}}}}} */
+/* Gives each endpoint metadata {filter_metadata {key: "envoy.lb" value {fields {key: "hash_key" value {string_value:
+ * "k"}}}}}. */
 static void endpoints_with_metadata(struct tc_buf *b)
 {
     struct tc_buf value = {0}, field = {0}, fields = {0}, entry = {0}, metadata = {0}, more = {0};
@@ -188,7 +196,7 @@ static void endpoints_with_metadata(struct tc_buf *b)
     tc_buf_fini(&more);
 }
 
-/* One endpoint with huge metadata: Structs of empty fields. */
+/* Makes one endpoint with huge metadata: 50 Structs of 65,536 empty fields each. */
 static void wide_metadata(struct tc_buf *b)
 {
     struct tc_buf locality = {0}, lb = {0}, metadata = {0}, fields = {0}, entry = {0};
@@ -204,7 +212,8 @@ static void wide_metadata(struct tc_buf *b)
     message_within(b, ENDPOINTS, &locality);
 }
 
-/* Deeply nested messages in a Struct, until the room is used up. */
+/* Fills a locality's metadata with Structs whose values are lists in lists, 240 messages deep, until the room is used
+ * up. */
 static void deep_metadata(struct tc_buf *b)
 {
     static const unsigned list[] = {1, 6}; /* values of ListValue, list_value of Value */
@@ -222,7 +231,7 @@ static void deep_metadata(struct tc_buf *b)
     tc_buf_fini(&deep);
 }
 
-/* Cluster */
+/* Makes a Cluster whose metadata has one entry with 60 * 65,536 empty keys. */
 static void empty_cluster_metadata(struct tc_buf *b)
 {
     struct tc_buf entry = {0}, metadata = {0};
@@ -233,7 +242,8 @@ static void empty_cluster_metadata(struct tc_buf *b)
     message_within(b, 25, &metadata);
 }
 
-/* Puts a RouteConfiguration into a Listener, through the Any of its HttpConnectionManager. */
+/* Appends a Listener that has the RouteConfiguration `routes` within the Any of its HttpConnectionManager. Frees the
+ * memory of `routes`. */
 static void as_listener(struct tc_buf *out, struct tc_buf *routes)
 {
     struct tc_buf hcm = {0}, any = {0}, api = {0};
@@ -281,6 +291,7 @@ static void routes_by(struct tc_buf *b, const char *pattern, size_t n)
     as_listener(b, &routes);
 }
 
+/* Returns `unit` as often as it fits into `bytes`, for tc_free. */
 static char *repeated(const char *unit, size_t bytes)
 {
     struct tc_buf b = {0};
@@ -291,6 +302,8 @@ static char *repeated(const char *unit, size_t bytes)
     return text;
 }
 
+/* Makes routes that all have the same regex, `unit` as often as it fits into `bytes`: at most 12,000 routes, whose
+ * regexes have at most 2 MiB together. */
 static void routes_by_one(struct tc_buf *b, const char *unit, size_t bytes)
 {
     char *text = repeated(unit, bytes);

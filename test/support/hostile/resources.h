@@ -18,20 +18,21 @@ enum {
 };
 
 struct hostile_resource {
-    const char *name, *url;
+    const char *name, *url;           /* url: the type URL */
     void (*make)(struct tc_buf *out); /* appends the serialised resource */
-    const char *nack;                 /* a part of the NACK's text */
-    unsigned kind;
+    const char *nack; /* a part of the rejecting request as kit_mesh_requests tells it; "NACK": any NACK */
+    unsigned kind;    /* flags: HOSTILE_* */
 };
 
-/* Sets the size available in a response, up to which `make` and the functions below fill. Call it first. */
+/* Sets how many bytes of a response are available for resources: at least 8,000,000, which the largest fixed rows need.
+ * Must be called before `make` and the functions below that append to a buffer. */
 void hostile_resources_room(size_t bytes);
-/* Returns the rows, which are static. */
+/* Returns the rows, which are static, and stores their number in *n. */
 const struct hostile_resource *hostile_resources(size_t *n);
-/* Makes an assignment that fills the room, with an unknown field of 4,000,000 bytes. Also a row of
- * hostile_resources. */
+/* Appends an assignment of "victim" that fills the room but for less than 1.1 MB, with an unknown field of 4,000,000
+ * bytes. Also the `make` of a row of hostile_resources. */
 void hostile_half_unknown_fields(struct tc_buf *b);
-/* Makes a good assignment of "victim" with n endpoints, or as many as fit. */
+/* Appends a good assignment of "victim" with n endpoints, or as many as fit. */
 void hostile_good_endpoints(struct tc_buf *b, size_t n);
 
 #endif

@@ -39,7 +39,8 @@ struct port {
     atomic_uint taken, over; /* connections accepted; of these, how many have ended */
 };
 
-/* Memory that both processes see. */
+/* Memory that both processes see. The child writes the addresses, then sets `ready`; the parent reads them after
+ * that. */
 struct board {
     struct port ports[HOSTILE_MAX];
     char backend[32];
@@ -135,6 +136,9 @@ static void take_in(struct hostile_peer *p)
     } while (n > 0 && p->ssl && SSL_pending(p->ssl));
 }
 
+/* Waits until the socket has one of these events of poll, for PATIENCE_MS at most (VISIT_PATIENCE_MS in hostile_visit).
+ * If none comes, or the socket has failed, the other side counts as closed. Returns false once it does. A signal makes
+ * the function return early. */
 static bool wait_for(struct hostile_peer *p, int events)
 {
     struct pollfd pfd = {.fd = p->fd, .events = (short)events};
@@ -173,6 +177,8 @@ bool hostile_flush_much(struct hostile_peer *p)
     return fake_h2_take(p->h2)->len < MUCH ? !p->gone : hostile_flush(p);
 }
 
+/* Sends the gathered frames, then waits for a frame of the type that has all these flags. Stores its stream and returns
+ * true; returns false, and stores nothing, once the client counts as closed. */
 static bool await_frame(struct hostile_peer *p, uint8_t type, uint8_t flags, uint32_t *stream)
 {
     hostile_flush(p);
@@ -279,7 +285,7 @@ void hostile_abort(struct hostile_peer *p)
 
 /* --- the process --- */
 
-static SSL_CTX *tls_of_all; /* of the process that plays; NULL: plaintext */
+static SSL_CTX *tls_of_all; /* of the child; NULL: plaintext */
 
 static int choose_h2(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
                      unsigned in_len, void *arg)
@@ -300,6 +306,7 @@ static SSL_CTX *make_tls(const struct kit_cert *cert)
     return ctx;
 }
 
+/* A connection for its thread, which frees the struct. */
 struct visit {
     int fd;
     hostile_play_fn *play;
@@ -307,6 +314,8 @@ struct visit {
     size_t number;
 };
 
+/* Returns a TLS session for an accepted socket, which becomes non-blocking; NULL if plaintext. The caller frees the
+ * session. */
 static SSL *speak_tls(int fd)
 {
     if (!tls_of_all)
@@ -318,6 +327,7 @@ static SSL *speak_tls(int fd)
     return ssl;
 }
 
+/* Plays, sends what was gathered, closes the socket, and frees the HTTP/2 side and the TLS session of *p. */
 static void play_and_end(struct hostile_peer *p, hostile_play_fn *play)
 {
     play(p);
@@ -330,6 +340,7 @@ static void play_and_end(struct hostile_peer *p, hostile_play_fn *play)
     close(p->fd);
 }
 
+/* The main function of a connection's thread. */
 static void *visited(void *arg)
 {
     struct visit *v = arg;
@@ -355,6 +366,7 @@ static void take(int listener, hostile_play_fn *play, struct port *port, size_t 
     pthread_detach(thread);
 }
 
+/* Returns a listening socket and stores its address. A failure ends the child. */
 static int listen_on(struct port *port)
 {
     struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -367,6 +379,7 @@ static int listen_on(struct port *port)
     return fd;
 }
 
+/* The main function of the child: never returns. n: the number of plays. */
 static void serve(struct board *board, hostile_play_fn *const *plays, size_t n)
 {
     struct pollfd fds[HOSTILE_MAX];
@@ -386,6 +399,7 @@ static void serve(struct board *board, hostile_play_fn *const *plays, size_t n)
 
 /* --- as a client --- */
 
+/* Returns a connected socket, or -1. */
 static int connect_to(const char *address)
 {
     unsigned port = 0;

@@ -15,11 +15,12 @@ struct hostile_peer;
  * the connection is closed. */
 typedef void hostile_play_fn(struct hostile_peer *p);
 
-/* Forks, and returns when the servers listen; call it before the program has threads. At most HOSTILE_MAX plays. tls:
- * NULL for plaintext. With TLS the handshake runs in the first function of a play that sends or waits, other than
- * hostile_put_raw and hostile_take_raw. The good backend is plaintext in any case. */
+/* Forks, and returns when the servers listen; call it before the program has threads. At most HOSTILE_MAX plays;
+ * neither they nor `tls` are used after the call. tls: the servers' certificate, NULL for plaintext. With TLS the
+ * handshake runs in the first function of a play that sends or waits, other than hostile_put_raw and hostile_take_raw.
+ * The good backend is plaintext in any case. A failure fails the test. */
 struct hostile *hostile_new(hostile_play_fn *const *plays, size_t n, const struct kit_cert *tls);
-/* Kills the process. */
+/* Kills the process of the servers and frees h. */
 void hostile_free(struct hostile *h);
 /* Return "127.0.0.1:PORT" of play i, and of the good backend; valid until hostile_free. */
 const char *hostile_address(const struct hostile *h, size_t i);
@@ -49,7 +50,7 @@ void *hostile_arg(const struct hostile_peer *p);
 /* Shrinks the socket's receive buffer: once this side no longer reads, the other side's writes soon block. */
 void hostile_shrink(struct hostile_peer *p);
 
-/* Returns the peer to which a play adds frames; hostile_flush sends them. */
+/* Returns the HTTP/2 peer to which a play adds frames, borrowed for the play; hostile_flush sends them. */
 struct fake_h2 *hostile_frames(struct hostile_peer *p);
 /* Makes hostile_flush read nothing from now on, until hostile_settle. Functions that wait for frames still read. */
 void hostile_deafen(struct hostile_peer *p);
@@ -58,29 +59,30 @@ void hostile_deafen(struct hostile_peer *p);
 bool hostile_flush(struct hostile_peer *p);
 /* Calls hostile_flush if 64 KiB have gathered. Returns false once the client counts as closed. */
 bool hostile_flush_much(struct hostile_peer *p);
-/* Sends the gathered frames, then waits for a frame of the type. Returns the frame's stream, or 0 if the client has
- * closed. Drops the frames before that frame. */
+/* Sends the gathered frames, then waits for a frame of the type. Returns the frame's stream, or 0 if the client counts
+ * as closed. Drops the frames before that frame. */
 uint32_t hostile_await(struct hostile_peer *p, uint8_t type);
 /* Makes hostile_flush keep the frames it reads, from now on. */
 void hostile_keep(struct hostile_peer *p);
 /* Returns the next frame, valid until the next frame is read. If none has come, waits for one with `wait`, else returns
- * NULL. Returns NULL too if the client has closed. Sends nothing. */
+ * NULL. Returns NULL too if the client counts as closed. Sends nothing. */
 const struct fake_h2_frame *hostile_next(struct hostile_peer *p, bool wait);
-/* Sends SETTINGS and waits for the first request. Returns its stream, or 0 if none came. In hostile_visit sends a
- * request to /a.B/C after the SETTINGS instead, and returns its stream without waiting for a response. */
+/* Sends SETTINGS and an ACK, and waits for the first request. Returns its stream, or 0 if none came. In hostile_visit
+ * sends the preface, SETTINGS, an ACK and a request to /a.B/C instead, and returns its stream, 1, without waiting for a
+ * response, or 0 if the client counts as closed. */
 uint32_t hostile_begin(struct hostile_peer *p);
-/* Ends hostile_deafen. Sends the gathered frames and a PING, and waits until the client has answered the PING (it has
- * then read everything sent before) or has closed. */
+/* Ends hostile_deafen. Sends the gathered frames and a PING, and waits until an answer to a PING comes, or the client
+ * counts as closed. If the play has sent no other PING, the client has then read everything sent before. */
 void hostile_settle(struct hostile_peer *p);
 /* Sends the gathered frames, then waits until the client closes. */
 void hostile_await_close(struct hostile_peer *p);
-/* Drops the frames that have come. Returns false if the client has closed. */
+/* Drops the frames that have come. Returns false if the client counts as closed. */
 bool hostile_is_heard(struct hostile_peer *p);
 /* Send and receive beneath TLS. hostile_put_raw sends any bytes at once, ahead of the gathered frames; returns false on
  * failure. hostile_take_raw waits for bytes and reads up to len of them; returns 0 at the end, or if none came. */
 bool hostile_put_raw(struct hostile_peer *p, const void *data, size_t len);
 size_t hostile_take_raw(struct hostile_peer *p, void *data, size_t len);
-/* Returns the TLS session of this connection, borrowed; NULL if plaintext. */
+/* Returns the TLS session of this connection, borrowed for the play; NULL if plaintext. */
 struct ssl_st *hostile_ssl(struct hostile_peer *p);
 /* Makes the connection end without a close_notify when the play returns. */
 void hostile_truncate(struct hostile_peer *p);

@@ -3,7 +3,10 @@
  * The first rows walk through the states of a connection and of an RPC (before SETTINGS, after headers, within a
  * message, before trailers, ...) and fall silent, close, reset or drip bytes there. The others send settings that the
  * client must bear or refuse, bytes of other protocols, or frames that must end the connection; the last but one sends
- * frames without content that are allowed. */
+ * frames without content that are allowed.
+ *
+ * A play has one connection and one thread (hostile_play_fn), and borrows its peer. A play that closes only returns:
+ * its connection is then closed. Numbers of frame types and settings are those of RFC 9113; type 0xfa is unknown. */
 #include <poll.h>
 
 #include "support/hostile/rows.h"
@@ -124,7 +127,7 @@ static void takes_no_headers(struct hostile_peer *p)
     hostile_settle(p);
 }
 
-/* Allows the client's encoder a table of 4 GiB. */
+/* Allows the client's encoder a table of 4 GiB, and answers two RPCs. */
 static void largest_table(struct hostile_peer *p)
 {
     fake_h2_setting(hostile_frames(p), 1, 0xffffffff);
@@ -139,6 +142,7 @@ static void frames_of_2_bytes(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
+/* Sends these bytes first of all, and waits until the client closes. */
 static void speak(struct hostile_peer *p, const char *text, size_t len)
 {
     fake_h2_bytes(hostile_frames(p), text, len);
@@ -201,7 +205,7 @@ static void data_of_no_stream(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
-/* Sends a frame of length 0. */
+/* Sends a frame of length 0, flagged END_HEADERS, after the first request. */
 static void of_no_length(struct hostile_peer *p, uint8_t type, uint32_t stream)
 {
     (void)hostile_begin(p);
@@ -263,7 +267,7 @@ static void empty_frames_that_are_allowed(struct hostile_peer *p)
     }
 }
 
-/* Malformed frames after the frame that ended the session (a PING of 3 bytes). They once hit an assertion. */
+/* Sends malformed frames after the frame that ends the session (a PING of 3 bytes): the client must survive them. */
 static void malformed_behind_the_end(struct hostile_peer *p)
 {
     (void)hostile_begin(p);
