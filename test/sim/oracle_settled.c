@@ -1,11 +1,17 @@
 /* The rules of a settled world that are judged when a call ends (oracle_judge_settled), and the rule `waiting`
- * (oracle_judge_waiting). The second half of the list in oracle.c describes them. Shares are in oracle_shares.c; the
- * rest of that half is in oracle.c (member, refused, quiet, fallback) or concerns what backends see, also there.
+ * (oracle_judge_waiting). The second half of the list in oracle.c describes them. Shares are in oracle_shares.c. Of the
+ * rest of that half, oracle.c has the rules member, refused, quiet, look-up and fallback, and the parts of breaker,
+ * retries and hedging that are judged when a backend takes a call.
  *
  * A call that succeeds is judged by its endpoint: the session's, one of the right group, not ejected, the one that the
- * ring or table names; and by its cookie. For a call that fails there must be an explanation, and its layer must fit:
- * the backend was asked to fail it or is sick, a circuit breaker, the fault filter, a drop, an ejection, a deadline, or
- * nothing can be reached. */
+ * ring or table names; and by its cookie. For a call that fails there must be an explanation: the backend was asked to
+ * fail it or is sick, a circuit breaker, the fault filter, a drop, an ejection, two refusals, a group that may be
+ * passed over, a deadline, or nothing can be reached. Where the explanation implies a layer, the layer is judged, too.
+ * While nothing routes the calls of a service, judge_unrouted alone judges them.
+ *
+ * All functions run on the world's one thread and read the one `oracle` (oracle_internal.h). Of it this file writes
+ * key_answered_ms and doomed_ms. A `struct group` is on the stack of its judge. Read oracle_judge_settled first, then
+ * judge_ok and judge_failure. */
 #include <stdio.h>
 #include <string.h>
 
@@ -69,9 +75,10 @@ static bool names_more_addresses(const struct sim_service *service)
     return any;
 }
 
-/* Returns whether the session's cookie names an endpoint of the service's cluster. *must: the call must go there, since
- * the endpoint can be reached and no endpoint of its group may be ejected. Below an aggregate cluster the priorities
- * choose the leaf cluster first (A75), so *must is false there. */
+/* Returns whether the session's cookie names an endpoint of the service's cluster; false for a LOGICAL_DNS cluster,
+ * whose cookies may name several hosts. Sets *must to whether the call must go to the endpoint: the endpoint can be
+ * reached, and no reachable endpoint of its group may be ejected. Below an aggregate cluster the priorities choose the
+ * leaf cluster first (A75), so *must is false there. */
 static bool session_counts(const struct tracked *t, const struct group *groups, size_t n, bool *must)
 {
     const struct sim_service *service = &oracle.mesh.services[t->call.service];
@@ -180,10 +187,10 @@ static int64_t stream_wait_ms(const struct tracked *t)
 /* Returns how long a call may take: FAST_MS, the wait for a stream, and the pushback of each try. In addition
  *   - the failover timer of each group before `last`
  *   - for each group up to `last` that has a reachable endpoint: the connect timeout of each silent endpoint and, if an
- *     endpoint may be ejected, the longest ejection
+ *     endpoint may be ejected, the longest ejection and two intervals of outlier detection
  *   - for each try, the connect timeout of the session's endpoint, if that is silent.
  * Each refusal counts as one more try (A6). A call whose key was answered before it, since the last disturbance, gets
- * no additional time, if it has no session and no endpoint may be ejected. */
+ * no additional time, if it has no session and no endpoint of the groups up to `last` may be ejected. */
 static int64_t time_enough_ms(const struct tracked *t, const struct group *groups, size_t last)
 {
     const struct oracle_call *c = &t->call;
@@ -236,7 +243,7 @@ static bool judge_breaker(uint64_t id, const struct oracle_outcome *r, uint64_t 
     return true;
 }
 
-/* Returns true if the fault filter failed the call (A33), or a drop of the endpoints' resource. */
+/* Returns true if the fault filter failed the call (A33), or a drop of the endpoints' resource did. */
 static bool judge_injected(uint64_t id, const struct tracked *t, const struct oracle_outcome *r)
 {
     const struct sim_service *service = &oracle.mesh.services[t->call.service];
@@ -254,8 +261,8 @@ static bool judge_injected(uint64_t id, const struct tracked *t, const struct or
     return true;
 }
 
-/* Returns whether a pick may fail: every reachable endpoint may be ejected, or is in one of several groups, which may
- * be passed over. */
+/* Returns whether a pick may fail: in every group all reachable endpoints may be ejected, or the group is one of
+ * several and may be passed over (oracle_may_pass_over). */
 static bool picks_may_fail(const struct group *groups, size_t n)
 {
     for (size_t g = 0; g < n; g++)
@@ -273,7 +280,9 @@ static bool refused_twice(const struct tracked *t)
 
 /* A44: a call that fails because its backends are sick has been tried as often as the route allows, unless a pushback
  * stopped it. By A6 a pick that fails "will be handled by the configured retry policy": it is one of the tries, which
- * no backend sees (`unseen`: such picks are possible). The picks of a call that waits for ready do not fail. */
+ * no backend sees (`unseen`: such picks are possible). The picks of a call that waits for ready do not fail. `sick`:
+ * the call failed because its backend is sick. Otherwise it ended with the code that it asked for, which is not a code
+ * to retry: it was tried once, unless a host is sick or the call is hedged. */
 static void judge_tries(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, bool sick, bool unseen)
 {
     bool any_sick = false;
@@ -307,8 +316,9 @@ static void judge_note(uint64_t id, const struct tracked *t, const struct oracle
 
 /* A61, A62: a policy that has failed stays in TRANSIENT_FAILURE until it is READY, even while its endpoints connect. So
  * only calls that began before the channel's first failure may wait for attempts to connect, and only if an endpoint is
- * silent: an endpoint that refuses fails calls at once. A new policy hears of the last attempt of a connection in its
- * backoff (docs/internals/subchannel.md). A session's call waits while its endpoint connects (A55). */
+ * silent: an endpoint that refuses fails calls at once. A new policy that comes to a connection in its backoff hears
+ * that the last attempt failed (docs/internals/subchannel.md). A call of a session waits while its endpoint connects
+ * (A55). */
 static void judge_speed(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, size_t silent)
 {
     uint64_t *first_ms = &oracle.doomed_ms[t->call.runtime][t->call.service];
@@ -350,7 +360,8 @@ static void judge_doomed(uint64_t id, const struct tracked *t, const struct orac
                       (ull)id, torc_status_code_name(r->code), r->message);
 }
 
-/* Judges where a call went that its backend failed. A session's call may go to an ejected endpoint. */
+/* Judges by `ejected` the endpoint of a call that the backend failed. A session's call is not judged: it may go to an
+ * ejected endpoint. */
 static void judge_ejected_failure(uint64_t id, const struct tracked *t, const struct oracle_outcome *r,
                                   const struct group *groups, size_t n)
 {
@@ -365,7 +376,7 @@ static void judge_ejected_failure(uint64_t id, const struct tracked *t, const st
         judge_ejected(id, t, host, &groups[serving]);
 }
 
-/* Returns whether the policies may have failed the call because every reachable endpoint is ejected. */
+/* Returns whether the policies may have failed the call because every reachable endpoint was ejected. */
 static bool ejection_explains(const struct oracle_outcome *r, const struct group *groups, size_t n)
 {
     bool unsure = false, sure = false;
@@ -407,9 +418,10 @@ static void judge_failure(uint64_t id, const struct tracked *t, const struct ora
                   torc_status_code_name(r->code), r->message);
 }
 
-/* Judges a call that has not ended. Its time is what a call may take (time_enough_ms) and ORACLE_SETTLED_MS, from its
- * begin or the last disturbance on. Not judged: a call whose route may have changed since it began, because a call
- * keeps the cluster that it began with. */
+/* Judges a call that has not ended. Its time is what a call may take (time_enough_ms) plus ORACLE_SETTLED_MS, from its
+ * begin or the last disturbance on, whichever is later. Not judged: a call that no endpoint must be able to serve now
+ * (no route, nothing reachable in the last group that it may go to, an endpoint that may be ejected); and a call whose
+ * route may have changed since it began, because a call keeps the cluster that it began with. */
 static void judge_waiting(uint64_t id, const struct tracked *t, uint64_t now_ms)
 {
     struct group groups[MAX_GROUPS];

@@ -9,20 +9,23 @@
  * reports say (A58), once all reachable ones have reported for longer than the blackout period. The sum of the weights
  * of the endpoints that calls went to is compared.
  *
- * Chances: the fault filter and drops fail as many calls as their percentages say. */
+ * Chances: the fault filter and drops fail as many calls as their percentages say.
+ *
+ * The sums below are the process's, which performs one run: they are never reset. All on the world's one thread. */
 #include <math.h>
 
 #include "sim/oracle_internal.h"
 #include "sim/trace.h"
 
 enum {
-    LEAST_CALLS = 30,
+    LEAST_CALLS = 30, /* a locality's share is judged from the variance of so many calls with even chances on */
     DEVIATIONS = 6,
-    WEIGHED_MS = 12000,  /* from the first report on: A58's blackout period of 10 s, its update period of 1 s */
+    WEIGHED_MS = 12000,  /* from the first report on: A58's blackout period 10 s, its update period 1 s, 1 s to spare */
     EXPIRES_MS = 170000, /* a bit less than A58's 3 minutes */
     HEAVIEST = 8,        /* sim_host_weight, at most */
 };
 
+/* A sum as expected, and as it came, of calls; for `weights`, of the weights of the endpoints that calls went to. */
 struct share {
     double expected, variance;
     uint64_t got;
@@ -75,6 +78,8 @@ static bool is_weighed(const struct tracked *t, unsigned host)
     return r->first_ms > 0 && t->began_ms > r->first_ms + WEIGHED_MS && t->began_ms < r->last_ms + EXPIRES_MS;
 }
 
+/* Counts a call that went to the host, if the locality has at least two reachable endpoints, and all of these have
+ * weights from their reports. */
 static void count_weight(const struct tracked *t, int host, const struct sim_locality *l)
 {
     double sum = 0, squares = 0, cubes = 0;
@@ -103,7 +108,8 @@ void oracle_count_share(const struct tracked *t, int host, const struct group *g
 {
     const struct sim_cluster *c = group->cluster;
     double sum = 0;
-    /* Not counted: short deadlines, which near endpoints meet, and groups with a sick host: a retry draws again. */
+    /* Not counted: calls with short deadlines, since more of them succeed at endpoints with short delays; and groups
+     * with a sick host, since a retry draws again. */
     bool fast = t->timeout_ms >= 0 && t->timeout_ms < FAST_MS;
     if (c->dns || group->ring || fast || group->sick > 0 || t->call.session >= 0)
         return;

@@ -33,6 +33,8 @@ static const shown_resource *shown_find(const Envoy__Service__Status__V3__Client
     return NULL;
 }
 
+/* Shows the oracle one resource as the client's `config` has it. Does nothing if what is served changed less than
+ * ORACLE_SETTLED_MS ago. */
 static void show(const struct sim_client *c, const Envoy__Service__Status__V3__ClientConfig *config,
                  enum sim_resource kind, unsigned which)
 {
@@ -62,7 +64,7 @@ static void show_service(const struct sim_client *c, const Envoy__Service__Statu
     const struct sim_cluster *cluster = &c->mesh.clusters[root];
     show(c, config, SIM_LISTENER, service);
     if (c->mesh.services[service].unrouted)
-        return; /* nobody asks for its cluster */
+        return; /* nobody asks for the service's cluster */
     show(c, config, SIM_CLUSTER, root);
     if (!cluster->is_aggregate && !cluster->dns)
         show(c, config, SIM_ENDPOINTS_OF, root);

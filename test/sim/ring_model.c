@@ -3,8 +3,9 @@
  * An endpoint's weight (A113) is the locality's part of its priority's weights, times the endpoint's part of the
  * locality's weights, both in UQ1.31. Localities without endpoints count in their priority's weights. The size of the
  * ring is the smallest one of at least min_ring_size (1024) that gives the lightest endpoint a whole number of entries;
- * the cap is 4096. An endpoint's entries end where the running sum of the endpoints' parts, times the size, is. An
- * entry's hash is XXH64 of "ADDRESS_N". */
+ * the cap is 4096. Endpoints get their entries one after the other: an endpoint gets entries until the ring has at
+ * least the size times the sum of the parts so far, its own included. The hash of entry N of an endpoint, from 0 on, is
+ * XXH64 of "ADDRESS_N" with seed 0. */
 #include "sim/ring_model.h"
 
 #include <math.h>
@@ -19,21 +20,22 @@ enum { MIN_RING = 1024, RING_CAP = 4096 };
 
 struct share {
     unsigned host;
-    uint64_t weight;
+    uint64_t weight; /* UQ1.31, at least 1 */
 };
 
 struct entry {
     uint64_t hash;
     unsigned host;
-    size_t order;
+    size_t order; /* of entries with one hash, the one that was made first comes first */
 };
 
+/* Returns weight / sum as UQ1.31. */
 static uint64_t share_of(uint64_t weight, uint64_t sum)
 {
     return (weight << 31) / sum;
 }
 
-/* Fills in the endpoints of the priority. Returns how many. */
+/* Fills in the endpoints of the priority, at most SIM_LOCALITIES * SIM_ENDPOINTS. Returns how many. */
 static size_t shares_of(const struct sim_cluster *c, unsigned priority, struct share *shares)
 {
     uint64_t localities = 0;
@@ -62,6 +64,7 @@ static int entry_order(const void *a, const void *b)
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
+/* Fills `ring`, which has room for RING_CAP entries, in the order of the hashes. Returns how many entries there are. */
 static size_t ring_fill(const struct share *shares, size_t n, struct entry *ring)
 {
     double sum = 0, least = 1, target = 0;

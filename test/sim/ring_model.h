@@ -5,8 +5,8 @@
 
 #include "sim/mesh.h"
 
-/* Looks the header value up on the ring of this priority of the cluster. Returns the first reachable host from the
- * value's hash on; -1 if no host of the ring can be reached. */
+/* Looks the header value, a NUL-terminated text, up on the ring of this priority of the cluster. Returns the host of
+ * the first entry from the value's hash on, around the ring, whose host is reachable; -1 if none is. */
 int ring_model_host(const struct sim_cluster *cluster, unsigned priority, const char *value,
                     const bool reachable[SIM_HOSTS]);
 

@@ -1,15 +1,19 @@
 /* Scenes: steps in an order that chance finds rarely, each around a timer or a state that must be remembered.
  *
- *   route      a service's route goes and comes back, once or a few times: each change is news
- *   blink      a cluster's endpoints are replaced and come back in less than a second, while one of them refuses
+ *   route      a service's route goes and comes back, one to three times, and clients hear each change; perhaps the
+ *              control plane fails while the route is gone
+ *   blink      a cluster's endpoints are replaced and come back within 300 ms, two to four times, while one of them
+ *              cannot be reached
  *   ejection   an endpoint fails again as soon as its ejection is over (A50's multiplier)
- *   failover   the first priority fails, and the next one changes while it is in use; perhaps the first one comes back,
- *              and has to connect again
+ *   failover   the first priority fails, and the lower ones, if any, change while they are in use; perhaps the first
+ *              one comes back, and has to connect again
  *   move       a name gets other addresses, and its connections end within the minimum interval between look-ups;
  *              perhaps look-ups of the name had failed before
  *   weights    calls to endpoints that have reported their load for long enough to be weighed (A58)
  *
- * Where a scene does not fit the mesh, the next one is tried; if none fits, nothing happens. */
+ * A scene returns false, and has changed nothing, if it does not fit the mesh. Then the next one is tried; if none
+ * fits, nothing happens. A scene that fits takes its steps before it returns: up to minutes of the world's time. All on
+ * the world's one thread; the run's state and the random numbers are borrowed. */
 #include "base/common.h"
 #include "sim/oracle.h"
 #include "sim/trace.h"
@@ -228,8 +232,8 @@ static bool scene_failover(struct sim_client *c, struct tc_rng *rng)
 
 /* --- move --- */
 
-/* Returns whether some service uses the cluster's name, and after a call each channel that does has connections to the
- * name's hosts. */
+/* Returns whether some service uses the cluster's name, and every call of such a service comes to a host of the name:
+ * then each of its channels has connections to the name's hosts once it has made calls. */
 static bool name_is_in_use(const struct sim_client *c, unsigned cluster)
 {
     const struct sim_cluster *of = &c->mesh.clusters[cluster];
@@ -249,8 +253,9 @@ static bool name_is_in_use(const struct sim_client *c, unsigned cluster)
     return any && alone;
 }
 
-/* Every channel that uses the name makes calls, then all hosts send GOAWAY: judges that the name is looked up. `hosts`
- * has the addresses that the name had when clients connected. */
+/* Every channel that uses the name makes calls, then all endpoints of `hosts` send GOAWAY. Judges that the name is
+ * looked up then, if a look-up is due (oracle_judge_look_up). `hosts` has the addresses that the name had when clients
+ * connected. */
 static void use_and_goaway(struct sim_client *c, struct tc_rng *rng, unsigned cluster, const struct sim_cluster *hosts)
 {
     for (unsigned s = 0; s < c->mesh.n_services; s++)
@@ -266,8 +271,8 @@ static void use_and_goaway(struct sim_client *c, struct tc_rng *rng, unsigned cl
         oracle_judge_look_up(cluster, tc_world_now_ms());
 }
 
-/* The GOAWAYs before the move cause a look-up, so that those after it ask for one within the minimum interval between
- * look-ups. */
+/* The GOAWAYs before the move cause a look-up. So the GOAWAYs after the move ask for a look-up within the minimum
+ * interval between look-ups. */
 static bool scene_move(struct sim_client *c, struct tc_rng *rng)
 {
     unsigned cluster = below(rng, SIM_CLUSTERS);

@@ -2,7 +2,11 @@
  *
  * A seed runs in a child process, since trace and counts are of the process, and a crash is a finding too. A child
  * leaves its finding in a slot of shared memory. Shortening tries, in this order: fewer steps at the end, steps left
- * out (halves, quarters, ..., single ones), features turned off. It keeps a shorter run that breaks the same rule. */
+ * out (halves, quarters, ..., single ones), features turned off. It keeps a changed run that breaks the same rule.
+ *
+ * The parent has one thread and the slots, which last until its end. A slot belongs to its child from slot_run until
+ * slot_wait has returned the slot; then the parent reads it and may run the next seed in it. Before it shortens, the
+ * parent waits for all children: then slot 0 alone is in use. Read sim_search first, then slot_run and shorten. */
 #include "sim/search.h"
 
 #include <stdio.h>
@@ -20,18 +24,20 @@
 
 enum { MAX_JOBS = 64, SEED_SECONDS = 10, MAX_SHORTENINGS = 400, SIM_REPORT_LEAST = 1000, CORPUS_MOST = 300 };
 
+/* A child's place in shared memory. The child leaves digest, counts, violation and coverage there for the parent. */
 struct slot {
-    pid_t pid;
+    pid_t pid; /* 0: no child runs */
     uint64_t seed, without, digest;
     uint64_t counts[SIM_COUNT_ALL];
-    char violation[512];
+    char violation[512]; /* empty: the child ended without a finding */
     struct sim_coverage coverage;
 };
 
-static struct slot *slots;
+static struct slot *slots; /* MAX_JOBS of them, shared with the children */
 static uint64_t totals[SIM_COUNT_ALL];
-static uint32_t seen[SIM_COVERAGE_EDGES];
+static uint32_t seen[SIM_COVERAGE_EDGES]; /* what all runs have reached (sim_coverage_add) */
 
+/* Starts a child that performs the run and fills the slot. Returns in the parent; ends the program if fork fails. */
 static void slot_run(struct slot *slot, const struct sim_run *run)
 {
     slot->seed = run->seed;
@@ -60,7 +66,7 @@ static void slot_run(struct slot *slot, const struct sim_run *run)
     exit(0); /* leaks are looked for at exit */
 }
 
-/* Waits until a child ends. Returns its slot, or NULL if there is no child. */
+/* Waits until a child ends. Returns the child's slot, one of the first `jobs`; NULL if there is no child. */
 static struct slot *slot_wait(unsigned jobs)
 {
     int status;
@@ -78,6 +84,7 @@ static struct slot *slot_wait(unsigned jobs)
 
 /* --- shortening --- */
 
+/* Performs the run in slot 0. Returns whether it breaks the rule of `violation`: the text up to the first colon. */
 static bool fails_alike(const struct sim_run *run, const char *violation)
 {
     size_t rule = strcspn(violation, ":");
@@ -86,6 +93,7 @@ static bool fails_alike(const struct sim_run *run, const char *violation)
     return slot && strncmp(slot->violation, violation, rule + 1) == 0;
 }
 
+/* Leaves out n further steps from `first` on, if the run still breaks the rule. Returns whether it does. */
 static bool try_without_steps(struct sim_run *run, unsigned first, unsigned n, const char *violation)
 {
     struct sim_run shorter = *run;
@@ -100,6 +108,8 @@ static bool try_without_steps(struct sim_run *run, unsigned first, unsigned n, c
     return true;
 }
 
+/* Changes *run to a shorter one that breaks the rule of `violation`. Tries at most MAX_SHORTENINGS runs with fewer
+ * steps, and one for each feature. */
 static void shorten(struct sim_run *run, const char *violation)
 {
     unsigned tries = 0;
@@ -143,6 +153,8 @@ static void print_replay(const struct sim_run *run)
 
 /* --- searching --- */
 
+/* Ends a search whose run in the slot failed: prints the finding, shortens the run, and prints the command that replays
+ * it. Returns the exit status. */
 static int search_failed(const struct sim_search *search, const struct slot *slot)
 {
     struct sim_run run = search->run;
@@ -161,7 +173,7 @@ static int search_failed(const struct sim_search *search, const struct slot *slo
     return 1;
 }
 
-/* CPU time of the children that have ended. */
+/* Returns the CPU time, in seconds, of the children that have ended. */
 static double children_seconds(void)
 {
     struct rusage used;
@@ -195,9 +207,9 @@ static double clock_seconds(void)
 }
 
 /* The runs of a search, one after another: seeds from search->from on; with a corpus its entries instead; with `guided`
- * first the entries, then what sim_corpus_choose says. */
+ * first the entries, then what sim_corpus_choose says. On the stack of sim_search, which ends the corpus. */
 struct source {
-    const struct sim_search *search;
+    const struct sim_search *search; /* borrowed */
     struct sim_corpus corpus;
     struct tc_rng rng;
     uint64_t begun, end; /* how many runs have begun, and how many may */
@@ -227,7 +239,8 @@ static void source_start_next(struct source *s, struct slot *slot)
     slot_run(slot, &run);
 }
 
-/* With `guided`, takes a run into the corpus if it has reached what no run before it did. */
+/* With `guided`, takes a run into the corpus if it has reached what no run before it did, and zeroes the coverage of
+ * the slot for the next run. Without `guided` does nothing. */
 static void source_take(struct source *s, struct slot *slot)
 {
     struct sim_entry entry = {.seed = slot->seed, .without = slot->without};

@@ -1,8 +1,14 @@
 /* Backends and the control planes.
  *
  * A backend is a server with a method of each kind. A call waits for its delay on a timer of the server's loop; then
- * the backend answers it, or begins to read the client's stream. A call that ends first gets no answer. The control
- * planes are embedded ones (controlplane/control_plane.h), fed with YAML that is written from the mesh. */
+ * the backend answers it, or begins to read the client's stream. A call that ends before that gets no answer. The
+ * control planes are embedded ones (controlplane/control_plane.h), fed with YAML that is written from the mesh. What
+ * cannot be made (a listener, a resource that is not YAML) aborts the program.
+ *
+ * A call that a backend takes has a struct answer, in the backend's list; a call that it refuses has none. on_end frees
+ * the answer or, for calls that are open when the backend closes, backend_close does. Servers, loops and control planes
+ * live from servers_begin to servers_end; the sums of load reports are the process's, which performs one run. All on
+ * the world's one thread, which turns the loops. Read answer_begin and answer_on_timer first, then servers_put. */
 #include "sim/servers.h"
 
 #include <stdio.h>
@@ -26,8 +32,8 @@ struct backend {
     unsigned host;
     struct tc_loop *loop;
     struct tc_server *server;
-    struct tc_link calls;
-    int sick;
+    struct tc_link calls; /* struct answer, owned */
+    int sick;             /* the code that every call ends with; 0: the backend is well */
 };
 
 /* A call that a backend has. */
@@ -38,10 +44,10 @@ struct answer {
     struct tc_timer timer;
     enum sim_kind kind;
     uint64_t id;
-    int code, pushback_ms;
-    unsigned n_messages; /* of the answer to a server stream */
-    size_t message_size;
-    unsigned n_received;
+    int code, pushback_ms; /* that the request asks for (servers.h) */
+    unsigned n_messages;   /* of the answer to a server stream */
+    size_t message_size;   /* of the messages to send: as asked for, then that of the client's last message */
+    unsigned n_received;   /* messages of the client's stream */
 };
 
 static struct backend backends[SIM_HOSTS];
@@ -55,9 +61,9 @@ static struct control {
     struct tc_lrs *lrs;
 } controls[CONTROLS];
 static struct servers_loads loads;
-static TC_VEC(unsigned) seen;    /* by id of the call */
-static TC_VEC(unsigned) refused; /* how often, by id of the call */
-static void (*on_seen)(const struct servers_request *request);
+static TC_VEC(unsigned) seen;                                  /* by id of the call */
+static TC_VEC(unsigned) refused;                               /* how often, by id of the call */
+static void (*on_seen)(const struct servers_request *request); /* NULL: nobody is told */
 
 /* --- backends --- */
 
@@ -68,6 +74,7 @@ static void answer_free(struct answer *a)
     tc_free(a);
 }
 
+/* The call is over, with its status or without: the last event. */
 static void answer_on_end(void *arg, const struct tc_status *why)
 {
     struct answer *a = arg;
@@ -166,6 +173,7 @@ unsigned servers_seen(uint64_t id)
     return id < seen.len ? seen.data[id] : 0;
 }
 
+/* Writes the value of a request header, cut to fit; "" if the request has none. */
 static void header_text(const struct tc_server_call *call, const char *name, char *text, size_t size)
 {
     const struct tc_header *h = tc_headers_find(tc_server_call_metadata(call), tc_slice_str(name));
@@ -259,6 +267,8 @@ static void backend_on_bidi_stream(void *arg, struct tc_server_call *call)
     backend_on_stream(arg, call, SIM_BIDI_STREAM);
 }
 
+/* Returns a server that listens on the address, whose host is up from then on. The caller frees it with
+ * tc_server_free. */
 static struct tc_server *server_open(struct tc_loop *loop, const char *address, unsigned max_streams)
 {
     struct tc_server_opts opts;
@@ -386,6 +396,7 @@ void servers_set_sick(unsigned host, int code)
 
 /* --- resources --- */
 
+/* Puts the YAML into both control planes and ends the buffer. */
 static void put(struct tc_buf *text)
 {
     char *why = NULL;

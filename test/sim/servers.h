@@ -9,20 +9,21 @@
 #define SIM_CONTROL_PLANE "10.0.0.1:15010"
 #define SIM_FALLBACK "10.0.0.2:15010" /* has the same resources */
 
-/* A request as its backend got it. Of a refused request id and host alone are set. */
+/* A request as its backend got it. Of a refused request id, host and `refused` alone are set. */
 struct servers_request {
     uint64_t id;
     unsigned host;
-    bool refused; /* the backend does not look at it */
-    bool has_timeout;
-    int64_t left_ns;            /* of grpc-timeout, which runs since the headers came */
-    unsigned previous_attempts; /* of grpc-previous-rpc-attempts (A6); 0: the header is not there */
-    char authority[32], key[16];
+    bool refused;                /* the backend does not look at it */
+    bool has_timeout;            /* the request has a grpc-timeout */
+    int64_t left_ns;             /* with has_timeout: what is left of it, counted from when the headers came */
+    unsigned previous_attempts;  /* of grpc-previous-rpc-attempts (A6); 0: the header is not there */
+    char authority[32], key[16]; /* :authority and x-key, cut to fit; "": the header is not there */
 };
 
 /* Begins the control planes, without resources, and a backend for each host of the mesh. `seen` is called for each
- * request that a backend takes or refuses. */
+ * request that a backend takes or refuses, and borrows the request; NULL: none. Call once in a process. */
 void servers_begin(const struct sim_mesh *mesh, void (*seen)(const struct servers_request *request));
+/* Ends and frees all servers. Calls that are open get no answer. */
 void servers_end(void);
 
 /* --- the control planes, which have the same resources --- */

@@ -10,7 +10,8 @@
 
 enum sim_trace_level { SIM_TRACE_NONE, SIM_TRACE_STORY, SIM_TRACE_DETAIL };
 
-/* Begins a trace that prints lines up to this level to standard output. Forgets the counts, and the finding before. */
+/* Begins a trace that prints lines up to this level to standard output. Forgets the digest, counts and finding of an
+ * earlier trace. */
 void sim_trace_begin(enum sim_trace_level print);
 void sim_story(const char *fmt, ...) SIM_PRINTF;
 void sim_detail(const char *fmt, ...) SIM_PRINTF;
@@ -128,9 +129,10 @@ static inline void sim_count(enum sim_count which)
     sim_counts[which]++;
 }
 
-/* Records a finding, as a line of the story: a rule is broken. The first one is remembered. */
+/* Records a finding, as a line of the story: a rule is broken. The text up to its first colon, or all of it, names the
+ * rule: search.c compares that. The first finding is remembered, at most 511 bytes of it. */
 void sim_violation(const char *fmt, ...) SIM_PRINTF;
-/* Returns the first finding, or NULL if there is none. */
+/* Returns the first finding, borrowed until the next sim_trace_begin; NULL: there is none. */
 const char *sim_first_violation(void);
 
 #endif

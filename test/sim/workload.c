@@ -3,7 +3,11 @@
  * Each step has its own random numbers, from the seed and the step's number, so that leaving out one step does not
  * change the choices of the others. A step makes calls, or does something to the world, and lets time pass. A calm
  * period is longer than ORACLE_SETTLED_MS, so that the oracle's rules of a settled world apply after it. At the end of
- * a run without a violation everything is healed, and every channel must work. */
+ * a run without a violation everything is healed, and every channel must work.
+ *
+ * The run's state, struct sim_client, is on the stack of sim_workload_run. It owns the runtimes, the channels and the
+ * calls, which client_end frees; the servers, the oracle and the world are the process's. All on the world's one
+ * thread. Read sim_workload_run first, then step. */
 #include "sim/workload.h"
 
 #include <stdio.h>
@@ -33,6 +37,8 @@ void sim_pass_ms(uint64_t ms)
     tc_world_run_until(tc_world_now_ns() + ms * TC_NS_PER_MS);
 }
 
+/* Tells the oracle of the network's last fault, which may lie ahead. A half-open connection disturbs as long as a
+ * client holds it. */
 static void note_faults(void)
 {
     uint64_t at_ns = sim_net_last_fault_ns();
@@ -90,6 +96,7 @@ static void step_again(struct sim_client *c, struct tc_rng *rng)
     sim_pass_ms(1000);
 }
 
+/* Performs one step, of a kind that its number and the seed say, and lets at most 3 s pass after it. */
 static void step(struct sim_client *c, unsigned number)
 {
     struct tc_rng rng;
@@ -120,7 +127,8 @@ static void step(struct sim_client *c, unsigned number)
 
 enum { LONG_BACKOFF_MS = 30000 };
 
-/* Writes the target of a channel that hedges, and its service config to `config`, to which `o` then points. */
+/* Writes the target of a channel that hedges to `target`, and its service config to `config`. o->service_config borrows
+ * `config`. */
 static void hedged_options(const struct sim_service *s, struct app_channel_options *o, char *config, size_t config_size,
                            char *target, size_t target_size)
 {

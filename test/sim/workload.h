@@ -71,7 +71,8 @@ enum sim_feature {
 
 extern const char *const sim_feature_names[SIM_FEATURE_ALL];
 
-/* Adds the features of a list ("dns,streams") to the bits. Returns false if a name is unknown. */
+/* Adds the features of a list ("dns,streams") to the bits. Returns false if a name is unknown; the features before that
+ * name are added then. */
 bool sim_features_parse(const char *list, uint64_t *bits);
 /* Prints `before` and a list of the features; prints nothing if there are none. */
 void sim_features_print(FILE *out, const char *before, uint64_t bits);
@@ -85,7 +86,8 @@ struct sim_run {
     bool skip[SIM_MAX_STEPS]; /* steps that are left out, by number from 0 */
 };
 
-/* Performs the run. A process can perform one run. Findings and counts go to the trace (trace.h). */
+/* Performs the run, which is borrowed. A process can perform one run. Findings and counts go to the trace, which the
+ * caller has begun (sim_trace_begin). */
 void sim_workload_run(const struct sim_run *run);
 
 #endif

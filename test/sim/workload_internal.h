@@ -10,45 +10,46 @@
 #include "sim/workload.h"
 #include "testing/net.h"
 
-/* TIME_TO_HEAR_MS: clients hear of a control plane that has returned after their longest backoff at the latest. */
+/* TIME_TO_HEAR_MS: more than the longest backoff of a client. That long after the return of a control plane, every
+ * client has heard from it. */
 enum { SIM_RUNTIMES = 2, TIME_TO_HEAR_MS = 150000 };
 
 struct sim_client;
 
 struct client_call {
     struct sim_client *client;
-    struct app_call *app;
+    struct app_call *app; /* the handle; not valid once `freed` */
     uint64_t id;
     unsigned runtime, service;
     size_t message_size;
-    bool over;
-    bool freed;
+    bool over;  /* its outcome came */
+    bool freed; /* a step has freed the handle; the struct waits for the next sweep */
 };
 
 struct sim_client {
-    const struct sim_run *run;
-    uint64_t features;
+    const struct sim_run *run; /* borrowed */
+    uint64_t features;         /* that are on: bits by enum sim_feature */
     int64_t connect_timeout_ms;
     struct sim_mesh mesh;
     enum sim_served served[SIM_RESOURCES][SIM_CLUSTERS];
     uint64_t served_ms[SIM_RESOURCES][SIM_CLUSTERS]; /* since when */
     bool control_plane_down;                         /* the first one */
-    bool fell_back;             /* it has been down since the start, so clients have the fallback */
-    bool had_all;               /* at its last loss or return clients had all that they asked for */
-    bool lacked;                /* at its last loss or return clients lacked a listener */
-    bool refused[SIM_SERVICES]; /* the service's listener has been bad since the start */
-    bool name_fails[SIM_CLUSTERS];
-    bool sick[SIM_HOSTS];
+    bool fell_back;                /* it has been down since the start, so clients have the fallback */
+    bool had_all;                  /* at its last loss or return clients had all that they asked for */
+    bool lacked;                   /* at its last loss or return clients lacked a listener */
+    bool refused[SIM_SERVICES];    /* the service's listener has been bad since the start */
+    bool name_fails[SIM_CLUSTERS]; /* look-ups of the cluster's name fail */
+    bool sick[SIM_HOSTS];          /* the host fails every call */
     /* The last good change, removal of a listener or new channel; the last return of the control plane. */
     uint64_t changed_ms, back_ms;
-    uint64_t routed_ms; /* the last change of a route; 0: none */
-    bool unheard;       /* clients may not have heard of a change */
-    struct app_domain *domain;
+    uint64_t routed_ms;        /* the last change of a route; 0: none */
+    bool unheard;              /* clients may not have heard of a change */
+    struct app_domain *domain; /* of client_begin alone, which frees the handle; NULL: one runtime */
     struct app_runtime *runtimes[SIM_RUNTIMES];
     struct app_channel *channels[SIM_RUNTIMES][SIM_SERVICES];
     size_t n_runtimes;
     char *cookies[SIM_SERVICES][SIM_HOSTS]; /* "sid=...": the last that a host of the service gave; NULL: none */
-    TC_VEC(struct client_call *) calls;
+    TC_VEC(struct client_call *) calls;     /* owned; those that run, and those that the next sweep frees */
 };
 
 static inline bool sim_feature_on(const struct sim_client *c, enum sim_feature f)
@@ -83,7 +84,7 @@ void sim_step_channel(struct sim_client *c, struct tc_rng *rng);
 
 /* Makes the mesh of the seed. */
 void sim_mesh_make(struct sim_client *c, struct tc_rng *rng);
-/* Puts all resources of the mesh into the control planes. */
+/* Puts all resources of the mesh into the control planes, and sets the clusters' names. */
 void sim_mesh_serve(const struct sim_client *c);
 /* One fault, or the end of one; nothing if the chosen kind is off. */
 void sim_step_fault(struct sim_client *c, struct tc_rng *rng);
@@ -103,9 +104,10 @@ void sim_pass_ms(uint64_t ms);
 /* Sets whether a host is up, refuses or is silent, and tells the oracle. The connections of a host that refuses are
  * reset; those of a silent host fall silent. */
 void sim_host_turn(unsigned host, enum tc_host_mode mode);
-/* Makes a host fail every call, or be well again. */
+/* Makes a host fail every call, or be well again, and tells the oracle. */
 void sim_host_sicken(struct sim_client *c, unsigned host, bool sick);
-/* Draws new localities with new endpoints for a cluster, from a priority on, and new drops. Serves nothing. */
+/* Draws new localities with new endpoints for a cluster, from a priority on, and new drops, and counts the cluster's
+ * version up. Serves nothing. */
 void sim_endpoints_make(struct sim_client *c, struct sim_cluster *cluster, unsigned from, struct tc_rng *rng);
 /* Serves the resource as the mesh has it now, and tells the oracle. */
 void sim_change_served(struct sim_client *c, enum sim_resource kind, unsigned which);
@@ -117,7 +119,8 @@ bool sim_routes_may_change(const struct sim_client *c);
 bool sim_lacks_listener(const struct sim_client *c);
 /* Returns whether look-ups of any name fail. */
 bool sim_any_name_fails(const struct sim_client *c);
-/* Look-ups of a cluster's name fail from now on, or no longer. known: all who use the name have its addresses. */
+/* Look-ups of a cluster's name fail from now on, or no longer. known: all who use the name have its addresses;
+ * unused without `fails`. */
 void sim_name_turn(struct sim_client *c, unsigned cluster, bool fails, bool known);
 /* Gives a cluster's name the addresses of the cluster's endpoints, which have changed. */
 void sim_name_move(struct sim_client *c, unsigned cluster);

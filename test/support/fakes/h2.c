@@ -2,22 +2,27 @@
  *
  * Sending appends to `out`; pass_on writes `out` to the pipe, unless the peer is held. fake_h2_next pulls bytes into
  * `in` and cuts off one frame, with its header block decoded by nghttp2's inflater. Nothing is answered
- * automatically. */
+ * automatically.
+ *
+ * A peer without a pipe works on the two buffers alone: the test fills `in` and empties `out`. A server's first bytes
+ * of `in` are the preface, which fake_h2_next drops before the first frame. The inflater sees every header block in the
+ * order of the frames, also the blocks of frames that fake_h2_expect skips. The peer owns the frame that it returned
+ * last. On the test's thread. */
 #include "support/fakes/h2.h"
 
 #include <nghttp2/nghttp2.h>
 
 #include "base/mem.h"
 
-#define HEAD 9
+#define HEAD 9 /* bytes of a frame's header */
 
 struct fake_h2 {
-    struct fake_pipe *pipe;
-    int end;
+    struct fake_pipe *pipe; /* borrowed; NULL: none */
+    int end;                /* the peer's end of the pipe */
     bool server, holding, preface_seen;
     struct tc_buf in, out;
     nghttp2_hd_inflater *inflater;
-    struct fake_h2_frame frame;
+    struct fake_h2_frame frame; /* the one that fake_h2_next returned last */
 };
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -100,6 +105,8 @@ void fake_h2_setting(struct fake_h2 *p, uint16_t id, uint32_t value)
     fake_h2_frame(p, FAKE_H2_SETTINGS, 0, 0, entry, sizeof(entry));
 }
 
+/* Appends a string literal without Huffman coding: its length, with a prefix of 7 bits, and the bytes (RFC 7541, 5.1
+ * and 5.2). */
 static void hpack_string(struct tc_buf *out, const char *text, size_t len)
 {
     if (len < 127) {
@@ -227,7 +234,7 @@ static void pull(struct fake_h2 *p)
     fake_pipe_take(p->pipe, p->end, got.len);
 }
 
-/* Decodes a whole header block to lines. */
+/* Decodes a whole header block to lines. Returns a string that the caller frees with tc_free. */
 static char *decode(struct fake_h2 *p, const void *block, size_t len)
 {
     struct tc_buf out = {0};

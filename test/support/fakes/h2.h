@@ -19,7 +19,7 @@ enum {
 };
 enum { FAKE_H2_END_STREAM = 1, FAKE_H2_ACK = 1, FAKE_H2_END_HEADERS = 4 };
 
-/* A received frame. */
+/* A received frame. The peer owns it and what it points to. */
 struct fake_h2_frame {
     uint8_t type, flags;
     uint32_t stream;
@@ -58,20 +58,22 @@ void fake_h2_hpack(struct tc_buf *out, const char *fields);
 void fake_h2_data(struct fake_h2 *p, uint32_t stream, const void *data, size_t len, bool end_stream);
 /* Sends one gRPC message, in DATA frames of at most 16,384 bytes. */
 void fake_h2_message(struct fake_h2 *p, uint32_t stream, const void *data, size_t len, bool end_stream);
+/* Send one frame with these fields; the code is an HTTP/2 error code, `text` the GOAWAY's debug data. */
 void fake_h2_rst(struct fake_h2 *p, uint32_t stream, uint32_t code);
 void fake_h2_goaway(struct fake_h2 *p, uint32_t last, uint32_t code, const char *text);
 void fake_h2_ping(struct fake_h2 *p, const char data[8], bool ack);
 void fake_h2_window(struct fake_h2 *p, uint32_t stream, uint32_t increment);
 
 /* For a peer without a pipe. fake_h2_feed hands over bytes that the other side sent. fake_h2_take returns the bytes for
- * the other side, in a buffer that the caller clears. */
+ * the other side, in a buffer of the peer's that the caller clears. */
 void fake_h2_feed(struct fake_h2 *p, const void *data, size_t len);
 struct tc_buf *fake_h2_take(struct fake_h2 *p);
 
-/* Parses the bytes that have come. Returns the next frame, valid until the next call, or NULL if none is complete. */
+/* Parses the bytes that have come. Returns the next frame, or NULL if none is complete. The frame is valid until the
+ * next fake_h2_next, fake_h2_expect, fake_h2_count or fake_h2_free. */
 const struct fake_h2_frame *fake_h2_next(struct fake_h2 *p);
-/* Skips frames up to the first one of the type (and the stream, unless 0). Returns that frame; NULL if none has
- * come. */
+/* Skips frames up to the first one of the type (and the stream, unless 0). Returns that frame, valid as that of
+ * fake_h2_next is; NULL if none has come. */
 const struct fake_h2_frame *fake_h2_expect(struct fake_h2 *p, uint8_t type, uint32_t stream);
 /* Takes all frames that have come. Returns how many of them are of the type (and of the stream, unless 0). */
 size_t fake_h2_count(struct fake_h2 *p, uint8_t type, uint32_t stream);

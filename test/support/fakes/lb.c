@@ -2,7 +2,13 @@
  *
  * A state that the test sets is queued in the subchannel (`pending`) and delivered through the loop's serial queue, as
  * the channel does. The policy's reports are recorded in struct fake_lb. The fake owns the last picker, which may
- * outlive its policy: fake_lb_free picks with it. */
+ * outlive its policy: fake_lb_free picks with it.
+ *
+ * A subchannel reports IDLE by itself after it was made, CONNECTING after a request to connect in IDLE, and IDLE after
+ * a reset of the backoff in TRANSIENT_FAILURE. Every other state comes from the test, in any order. A policy owns its
+ * subchannels: sc_release takes them off the fake's list and drops what is still queued. Side streams have no wire: the
+ * fake only lists the watches, and the test calls them. On the test's thread, with the virtual time of a manual
+ * loop. */
 #include "support/fakes/lb.h"
 
 #include <stdarg.h>
@@ -21,13 +27,13 @@ struct fake_sc {
     struct tc_subchannel base;
     struct fake_lb *lb;
     enum torc_connectivity state; /* as last set, perhaps not delivered yet */
-    char *text;                   /* of the address */
+    char *text;                   /* of the address; owned */
     struct {
         enum torc_connectivity state;
         struct tc_status status;
-    } pending[MAX_PENDING]; /* reported later through the serial queue */
+    } pending[MAX_PENDING]; /* states to report through the serial queue, the next one first; they own `status` */
     size_t n_pending;
-    struct tc_task task;
+    struct tc_task task; /* on_deliver; queued while n_pending is not 0 */
     struct tc_status health;
     tc_subchannel_health_fn on_health; /* NULL: not watched */
     void *health_arg;
@@ -35,6 +41,7 @@ struct fake_sc {
 
 /* --- subchannels --- */
 
+/* why: makes the status UNAVAILABLE with this text; NULL: the status is OK. */
 static void queue_state(struct fake_sc *sc, enum torc_connectivity state, const char *why)
 {
     assert_true(sc->n_pending < MAX_PENDING);
@@ -45,6 +52,8 @@ static void queue_state(struct fake_sc *sc, enum torc_connectivity state, const 
     tc_loop_defer(sc->lb->loop, &sc->task);
 }
 
+/* Reports one pending state, and queues itself again if there are more. The policy may release the subchannel in
+ * on_state. */
 static void on_deliver(struct tc_task *task)
 {
     struct fake_sc *sc = TC_CONTAINER_OF(task, struct fake_sc, task);
@@ -229,6 +238,7 @@ void fake_lb_free(struct fake_lb *f)
 
 /* --- endpoints and configs --- */
 
+/* Returns an endpoint with one reference (fake_lb_endpoints has the syntax). */
 static struct tc_endpoint *parse_endpoint(struct tc_slice text)
 {
     struct tc_slice head = text;
@@ -310,6 +320,7 @@ struct tc_lb_config *fake_lb_config(struct fake_lb *f, const char *policy, const
     return config;
 }
 
+/* Borrows the update, which must have a config. Returns whether the policy accepted it. */
 static bool update(struct fake_lb *f, const struct tc_lb_update *u)
 {
     assert_true(u->config != NULL);
@@ -380,6 +391,7 @@ enum torc_connectivity fake_lb_state(const struct fake_lb *f, const char *addr)
     return TORC_CONNECTIVITY_SHUTDOWN;
 }
 
+/* Returns the oldest subchannel of the address whose endpoint's locality has the zone; NULL if there is none. */
 static struct fake_sc *find_in(const struct fake_lb *f, const char *addr, const char *zone)
 {
     for (size_t i = 0; i < f->subchannels.len; i++) {
@@ -416,6 +428,7 @@ void fake_lb_set_in(struct fake_lb *f, const char *addr, const char *zone, enum 
     tc_loop_drain(f->loop);
 }
 
+/* Returns the fake's subchannel behind the policies' wrappers. */
 static const struct fake_sc *own(struct tc_subchannel *sc)
 {
     return (const struct fake_sc *)tc_subchannel_innermost(sc);
