@@ -1,8 +1,15 @@
 /* Hostile servers: TLS broken in its handshake, in its records, and at its end.
  *
+ * Each row of the table at the end has a play. hostile/server.h calls the play once for each connection, in the
+ * servers' process, on a thread of that connection; `p` is borrowed until the play returns. hostile/rows.h has the
+ * meaning of a row; hostile/client.c makes the RPC and compares its outcome.
+ *
  * Most plays write below TLS (hostile_put_raw) or end the connection without close_notify (hostile_truncate); two send
- * TLS messages without data. Rows with HOSTILE_DIALS limit a connection attempt to 300 ms, in case the handshake hangs.
- * The rows run over TLS only. */
+ * TLS messages without data. A play of the handshake takes the ClientHello by hostile_take_raw: OpenSSL does not get
+ * it. Any other play begins with hostile_begin or hostile_await, in which OpenSSL makes the handshake.
+ *
+ * Rows with HOSTILE_DIALS limit a connection attempt to 300 ms, in case the handshake hangs. The rows run over TLS
+ * only. */
 #include <openssl/ssl.h>
 
 #include "support/hostile/rows.h"
@@ -17,6 +24,7 @@ static bool hello(struct hostile_peer *p)
     return hostile_take_raw(p, bytes, sizeof(bytes)) > 0;
 }
 
+/* Sends the bytes instead of a ServerHello, then waits until the client closes. */
 static void speak(struct hostile_peer *p, const char *bytes, size_t len)
 {
     if (hello(p))
@@ -45,7 +53,8 @@ static void http2_for_a_hello(struct hostile_peer *p)
     speak(p, "\0\0\0\4\0\0\0\0\0", 9);
 }
 
-/* Sends a handshake message of 16 MiB, one record at a time. */
+/* Announces a ServerHello of 16 MiB less one byte, and sends it in records of 16 KiB. With its head the message has 3
+ * bytes more than the 1024 records: it is never whole. */
 static void hello_without_end(struct hostile_peer *p)
 {
     char record[5 + 16384] = {0x16, 3, 3, 0x40, 0, 2, (char)0xff, (char)0xff, (char)0xff};
@@ -70,7 +79,8 @@ static void closes_after_the_hello(struct hostile_peer *p)
     hostile_truncate(p);
 }
 
-/* Sends a record of `sent` bytes whose length says `said`, on an established connection. */
+/* Waits for the request, then sends the head of a record, which announces `said` bytes, and `sent` zeros (20,000 at
+ * most). Sends nothing if no request comes. */
 static void put_record(struct hostile_peer *p, size_t said, size_t sent)
 {
     char record[5 + 20000] = {0x17, 3, 3, (char)(said >> 8), (char)said};
@@ -103,7 +113,7 @@ static void record_of_no_type(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
-/* Sends application data records without content: a valid record has at least a tag. */
+/* Sends up to 100,000 application data records without content: a valid record has at least a tag. */
 static void empty_records(struct hostile_peer *p)
 {
     if (hostile_begin(p))

@@ -1,8 +1,9 @@
 /* Echo servers on a runtime with its own thread.
  *
- * The runtime's loop runs the servers. Functions that the test calls post a job to this loop and wait until it is done.
- * Servers keep their addresses over stop and restart, as a second socket holds each port. A client's runtime is
- * separate: kit_backends_runtime makes one in either mode. */
+ * The runtime's loop runs the servers. A function that needs a server posts a job to this loop and waits until the job
+ * is done (run): only jobs touch servers and echoes. The server and the echo of a stopped backend are NULL. Servers
+ * keep their addresses over stop and restart, as a second socket holds each port. A client's runtime is separate:
+ * kit_backends_runtime makes one in either mode. */
 #include "support/kits/backends.h"
 
 #include <pthread.h>
@@ -25,20 +26,21 @@ struct kit_backends {
     struct tc_server *servers[KIT_BACKENDS_MAX];
     struct kit_echo *backends[KIT_BACKENDS_MAX];
     struct tc_addr addrs[KIT_BACKENDS_MAX];
-    int ports[KIT_BACKENDS_MAX]; /* hold the ports, also while no servers listen there */
-    char *texts[KIT_BACKENDS_MAX];
+    int ports[KIT_BACKENDS_MAX];   /* sockets that hold the ports (port_hold), also while no servers listen there */
+    char *texts[KIT_BACKENDS_MAX]; /* of addrs */
     char *target;
 };
 
+/* Work on server i for the runtime's thread; on the stack of the thread that waits for it. */
 struct job {
     void (*fn)(struct kit_backends *kit, struct job *job);
     struct kit_backends *kit;
     size_t i;
-    void (*user)(struct tc_server *server, void *arg);
+    void (*user)(struct tc_server *server, void *arg); /* with `arg`: of kit_backends_do */
     void *arg;
     pthread_mutex_t mutex;
     pthread_cond_t cond;
-    bool done;
+    bool done; /* under the mutex */
 };
 
 static void run_job(void *arg)
@@ -65,6 +67,7 @@ static void run(struct kit_backends *kit, struct job *job)
     pthread_cond_destroy(&job->cond);
 }
 
+/* Makes the server and its echo, and listens on the backend's address. */
 static void start(struct kit_backends *kit, struct job *job)
 {
     size_t i = job->i;

@@ -10,6 +10,7 @@
 #include "support/cmocka.h"
 #include "support/openssl_1_1.h"
 
+/* Adds an extension in the syntax of OpenSSL's config. Fails the test if OpenSSL rejects it. */
 static void add_extension(X509 *x509, X509 *issuer, int nid, const char *value)
 {
     X509V3_CTX ctx;
@@ -21,6 +22,7 @@ static void add_extension(X509 *x509, X509 *issuer, int nid, const char *value)
     X509_EXTENSION_free(ext);
 }
 
+/* Returns the content as a text, for tc_free, and frees the BIO. */
 static char *bio_text(BIO *bio)
 {
     char *data;

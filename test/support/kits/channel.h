@@ -9,11 +9,13 @@
 struct kit_channel {
     struct tc_loop *loop;
     torc_runtime *rt;
-    torc_channel *ch; /* a test that shuts the channel down sets this to NULL */
+    torc_channel *ch; /* private; a test that shuts the channel down sets this to NULL */
 };
 
-/* service_config: JSON; NULL: none. */
+/* Makes loop, runtime and channel. service_config: JSON; NULL: none. Fails the test if the channel cannot
+ * be made. */
 void kit_channel_init(struct kit_channel *k, const char *service_config);
+/* Shuts the channel down unless `ch` is NULL, runs the loop, and frees runtime and loop. */
 void kit_channel_fini(struct kit_channel *k);
 
 #endif

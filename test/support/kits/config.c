@@ -1,8 +1,10 @@
 /* Cluster snapshots and XdsConfigs from short texts.
  *
  * Texts become proto3 JSON, which kits/resource decodes as the client would: the resources have passed the client's
- * validation. The config owns their references. kit_config_routing is for tests of routes and filters,
- * kit_config_config for tests of clusters. */
+ * validation. A cluster's snapshot owns a reference to its Cluster and to its EDS resource. A config owns a reference
+ * to each snapshot, and to its Listener. Its client and pool are NULL. kit_config_routing is for tests of routes and
+ * filters, kit_config_config for tests of clusters. Everything runs on the test's thread, on the loop of the fake
+ * channel. */
 #include "support/kits/config.h"
 
 #include "support/cmocka.h"

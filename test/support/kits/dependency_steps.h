@@ -4,8 +4,9 @@
 
 #include "support/kits/dependency.h"
 
-/* There are CLUSTERS clusters, endpoints and collections each. The top-level server has those with a number below
- * AT_TOP; the server of authority "a" has the rest. */
+/* There are a Listener and a RouteConfiguration, and CLUSTERS resources of each other type: clusters, endpoints,
+ * collections. The top-level server has the resources with a number below AT_TOP; the server of authority "a" has the
+ * rest. An aggregate cluster names MAX_CHILDREN clusters at most, endpoints name MAX_CHILDREN collections at most. */
 enum { CLUSTERS = 7, AT_TOP = 5, MAX_CHILDREN = 3 };
 enum { LDS, RDS, CDS, EDS, LEDS, TYPES };
 
@@ -13,19 +14,19 @@ enum { LDS, RDS, CDS, EDS, LEDS, TYPES };
 struct kit_steps_value {
     unsigned roots; /* routes: a bit for each cluster that they name; 0: no virtual host matches the authority */
     enum { BY_EDS, BY_DNS, AGGREGATE } kind;
-    unsigned eds, requests; /* clusters: the endpoints' number, the limit of RPCs */
-    unsigned n_children, children[MAX_CHILDREN];
-    unsigned port;                                     /* endpoints and collections; 0: there are none */
-    unsigned n_collections, collections[MAX_CHILDREN]; /* endpoints: of further localities */
+    unsigned eds, requests;                      /* clusters: the number of the endpoints (BY_EDS), the limit of RPCs */
+    unsigned n_children, children[MAX_CHILDREN]; /* AGGREGATE: numbers of clusters */
+    unsigned port;                               /* endpoints and collections: of the address; 0: no address */
+    unsigned n_collections, collections[MAX_CHILDREN]; /* endpoints: a number for each further locality */
 };
 
 struct kit_steps_resource {
-    unsigned type, number;
+    unsigned type, number; /* LDS to LEDS; from 0 in each type */
     /* The server's side. */
     bool deleted, refused; /* refused: the client refuses the form that is served */
     struct kit_steps_value served;
-    /* The model's side, which the test's head describes. good: the client should hold the value `held`; marked: the
-     * present walk has reached the resource. */
+    /* The model's side, which the test's head describes. needed: values lead from the Listener to the resource; good:
+     * the client should hold the value `held`; marked: the present walk has reached the resource. */
     bool needed, good, marked;
     struct kit_steps_value held;
 };

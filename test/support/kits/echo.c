@@ -1,9 +1,10 @@
-/* An echo on the internal server (server/server.h), which the kits' backends are. `torc backend` has its own.
+/* An echo on the internal server (server/server.h). The backends of kits/backends and kits/mesh are such echoes. The
+ * command `torc backend` has another implementation.
  *
- * Each call is a struct echo, whose kind follows from the method. Every method that has no kind of its own is an echo.
- * Messages are answered one after the other. An echo reads the next message when the last one was answered and the
- * client has taken enough of the answers (MAX_QUEUED_BYTES): a client that never reads cannot fill the backend's
- * memory. Count and Headers read on at once, whatever is queued.
+ * Each call but those of reflection is a struct echo, whose kind follows from the method. Every method that has no kind
+ * of its own is an echo. Messages are answered one after the other. An echo reads the next message when the last one
+ * was answered and the client has taken enough of the answers (MAX_QUEUED_BYTES): a client that never reads cannot fill
+ * the backend's memory. Count and Headers read on at once, whatever is queued.
  *
  * A struct echo stays in backend->calls from echo_begin until on_end, also after echo_finish. Calls that tc_server_free
  * cuts get no on_end: kit_echo_free frees theirs. All functions run on the server's loop thread. */
@@ -36,13 +37,14 @@ struct echo {
     struct tc_server_call *call;
     enum kind kind;
     struct tc_timer timer;
-    struct tc_rstr *message; /* the message that waits for the delay, or is repeated */
+    struct tc_rstr *message; /* the message that waits for the delay, or is repeated; a reference; NULL: none */
     bool finished;
     bool introduced; /* the headers with x-backend are sent */
     bool reading;    /* the next message was requested, or is being answered */
 };
 
-/* Ends the call, with the load report (ORCA, A51) that the client sent in its metadata. */
+/* Ends the call. The trailers have the load report (ORCA, A51) that the client sent in its metadata, and x-backend
+ * unless the headers had it. `text` is copied. Does nothing the second time. */
 static void echo_finish(struct echo *e, int code, const char *text)
 {
     if (e->finished)
@@ -59,7 +61,7 @@ static void echo_finish(struct echo *e, int code, const char *text)
     tc_server_call_finish(e->call, code, text, trailers.len ? &trailers : NULL);
 }
 
-/* Ends the call with the status whose number the request holds. */
+/* Ends the call with the status whose number, 0 to 16, is the request's text; otherwise with INVALID_ARGUMENT. */
 static void echo_answer_fail(struct echo *e, struct tc_slice request)
 {
     uint64_t code;
@@ -70,7 +72,7 @@ static void echo_answer_fail(struct echo *e, struct tc_slice request)
     echo_finish(e, (int)code, code ? "failed on request" : "");
 }
 
-/* Reads the next message if the client has taken enough of the answers, otherwise echo_on_written does. */
+/* Reads the next message if the client has taken enough of the answers. If not, echo_on_written reads it later. */
 static void echo_read_on(struct echo *e)
 {
     e->reading = tc_server_call_queued_bytes(e->call) <= MAX_QUEUED_BYTES;
@@ -78,8 +80,8 @@ static void echo_read_on(struct echo *e)
         tc_server_call_read(e->call);
 }
 
-/* Sends the message again until enough is queued. Also bounds the number of messages: those that flow control lets
- * through at once are not queued. */
+/* Sends the message again until enough is queued, at most REPEAT_AT_ONCE times: messages that flow control lets through
+ * at once are not queued, and would not end the loop. */
 static void echo_repeat(struct echo *e)
 {
     for (size_t n = 0; n < REPEAT_AT_ONCE && tc_server_call_queued_bytes(e->call) <= MAX_QUEUED_BYTES; n++)
@@ -95,7 +97,7 @@ static void echo_on_written(void *arg)
         echo_read_on(e);
 }
 
-/* Answers with the fields of the request, one a line; binary values in base64. */
+/* Answers with the header fields of the request, one a line; binary values in base64. Then reads on. */
 static void echo_answer_headers(struct echo *e)
 {
     const struct tc_headers *h = tc_server_call_metadata(e->call);
@@ -114,7 +116,7 @@ static void echo_answer_headers(struct echo *e)
     tc_server_call_read(e->call);
 }
 
-/* Answers the message that waits, by the kind of the call. */
+/* Answers the message that waits, by the kind of the call, and gives up its reference. */
 static void echo_answer(struct echo *e)
 {
     struct tc_rstr *message = e->message;

@@ -1,8 +1,11 @@
 /* An HTTP/2 client connection over fakes/pipe, against fakes/h2.
  *
  * Callbacks of connection and calls are recorded as short texts and counts in struct kit_h2 and kit_h2_call; `hook`
- * lets a test act from inside a callback. Nothing runs by itself: kit_h2_run drives the loop, and the test takes the
- * peer's frames. */
+ * lets a test act from inside a callback. The callbacks assert that a call has no event after on_done. Nothing runs by
+ * itself: kit_h2_run drives the loop on the test's thread, and the test takes the peer's frames.
+ *
+ * The kit owns loop, pipe, peer and connection; the connection is NULL once it is closed. A call owns its arena, which
+ * must outlive the stream: kit_h2_call_fini cancels the stream first. */
 #include "support/kits/h2.h"
 
 #include <stdio.h>

@@ -22,9 +22,10 @@ struct kit_load {
     struct kit_load_report report;
 };
 
+/* One call. on_result frees it; start_one frees it if the call cannot be started. */
 struct one {
     struct kit_load *load;
-    uint64_t began_ns;
+    uint64_t began_ns; /* of the monotonic clock */
 };
 
 static uint64_t now_ns(void)
@@ -32,6 +33,7 @@ static uint64_t now_ns(void)
     return tc_system_clock.monotonic_ns(tc_system_clock.arg);
 }
 
+/* Counts a call that has ended. `text`, of its status, is copied. */
 static void count(struct kit_load *l, int code, const char *text, uint64_t took_ms)
 {
     pthread_mutex_lock(&l->lock);

@@ -1,8 +1,9 @@
 /* Load reports of clients, as the LRS server of a mesh receives them.
  *
  * on_report runs on the servers' thread and adds each report to `told`; kit_lrs_look copies the sums for the test's
- * thread. With `crash` set, on_report closes the control plane in the turn of the next report, so that a test knows
- * exactly which reports came before the crash. */
+ * thread. Functions of lrs.h reach the LRS server and the members of on_report by jobs (kit_mesh_do), for which the
+ * test's thread waits. With `crash` set, on_report closes the control plane in the turn of the next report, so that a
+ * test knows exactly which reports came before the crash. */
 #include "support/kits/lrs.h"
 
 #include <arpa/inet.h>
@@ -23,8 +24,9 @@ struct kit_lrs {
     struct kit_mesh *k;
     struct kit_lrs_told told; /* on the servers' thread */
     struct kit_lrs_told copy; /* on the test's */
-    bool crash, crashed;      /* on the servers' thread */
-    /* The settings to request. `hold`: the argument of hold(), and the result of crashed(). */
+    bool crash, crashed;      /* on the servers' thread; the test's resets `crashed`, when no report can set it */
+    /* The settings to request: set by the test's thread, read by jobs. `hold`: the argument of hold(), and the result
+     * of crashed(). */
     uint64_t interval_ms;
     const char *cluster;
     bool endpoints;
@@ -235,6 +237,7 @@ const struct kit_lrs_told *kit_lrs_look(struct kit_lrs *l)
     return &l->copy;
 }
 
+/* A job, on the servers' thread. */
 static void crashed(struct tc_control_plane *cp, void *arg)
 {
     struct kit_lrs *l = arg;
@@ -302,6 +305,7 @@ static void on_hang_done(torc_stream *call, const torc_result *result, void *arg
     (void)arg;
 }
 
+/* Returns the number of calls that all backends have received. */
 static uint64_t handled(struct kit_mesh *k)
 {
     uint64_t n = 0;

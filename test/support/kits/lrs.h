@@ -8,12 +8,12 @@
 #define KIT_LRS_MAX 4
 
 struct kit_lrs_metric {
-    char name[48]; /* "cpu", "mem", "application", or the name in load_metric_stats */
-    uint64_t requests;
-    double total;
+    char name[48];     /* "cpu", "mem", "application", or the name in load_metric_stats */
+    uint64_t requests; /* that ended with the metric */
+    double total;      /* of the metric's values */
 };
 
-/* Sums over all reports, but for in_progress (from the last report) and port. */
+/* Sums over all reports, but for in_progress (from the last report of any client) and port. */
 struct kit_lrs_locality {
     uint64_t success, error, issued, in_progress;
     uint64_t endpoint_success, endpoint_error, endpoint_issued; /* sums of the counts by endpoint */
@@ -23,9 +23,11 @@ struct kit_lrs_locality {
     struct kit_lrs_metric metrics[8];
 };
 
+/* A locality other than these three, and a cluster beyond KIT_LRS_MAX, fail the test. A cluster's name must have at
+ * most 15 bytes. */
 struct kit_lrs_cluster {
-    char name[16], service[16];
-    struct kit_lrs_locality a, b, none; /* by sub_zone; none: a locality without a name */
+    char name[16], service[16];         /* of the cluster, and of the last report's EDS service; "": none */
+    struct kit_lrs_locality a, b, none; /* by sub_zone; none: a locality without any name */
     uint64_t dropped, dropped_lb;       /* all drops; drops of category "lb" */
     uint64_t dropped_other;             /* drops of other categories */
     uint64_t reports;
@@ -36,33 +38,35 @@ struct kit_lrs_told {
     size_t n_clusters;
     struct kit_lrs_cluster clusters[KIT_LRS_MAX];
     uint64_t reports, empty; /* all, and those without a cluster; the first message of each stream does not count */
-    uint64_t faults;         /* messages whose node is missing, repeated, or of another client */
+    uint64_t faults;         /* messages whose node is missing, repeated, or not the mesh's own (KIT_MESH_NODE) */
     size_t streams, streams_so_far; /* as the server counts */
 };
 
 struct kit_lrs;
 
-/* Observes from now on and asks for all clusters, without counts by endpoint. Free it before the kit_mesh. kit_lrs_free
- * asserts that there were no `faults`. */
+/* Observes from now on and asks for all clusters, without counts by endpoint. The mesh is borrowed: free the kit_lrs
+ * first. kit_lrs_free asserts that there were no `faults`. All functions with a kit_lrs are for the test's thread. */
 struct kit_lrs *kit_lrs_new(struct kit_mesh *k, uint64_t interval_ms);
 void kit_lrs_free(struct kit_lrs *l);
-/* Asks for one cluster only (NULL: for all). The name must stay valid until the next kit_lrs_ask or kit_lrs_free. */
+/* Asks for one cluster only (NULL: for all). The name must stay valid until the next kit_lrs_ask or kit_lrs_free. While
+ * held (kit_lrs_hold), clients are not told until the hold ends. */
 void kit_lrs_ask(struct kit_lrs *l, uint64_t interval_ms, const char *cluster);
 /* Asks for counts by endpoint, too, or no longer. */
 void kit_lrs_ask_endpoints(struct kit_lrs *l, bool endpoints);
-/* Returns the port of a backend. */
+/* Returns the port of a backend, in host byte order. */
 uint16_t kit_lrs_backend_port(const struct kit_lrs *l, size_t backend);
 /* true: ends the open streams with UNAVAILABLE, and answers new streams only after kit_lrs_hold(l, false). */
 void kit_lrs_hold(struct kit_lrs *l, bool hold);
 /* Closes the control plane's listening socket and connections in the loop turn in which it receives the next report.
  * Returns when this has happened; fails the test after 60 s. kit_mesh_start_control_plane listens again. */
 void kit_lrs_crash_after_report(struct kit_lrs *l);
-/* Returns the sums of the reports so far; borrowed until the next call. */
+/* Returns the sums of the reports so far; borrowed until the next kit_lrs_look or kit_lrs_free. */
 const struct kit_lrs_told *kit_lrs_look(struct kit_lrs *l);
-/* Returns the sums of one cluster, borrowed from `t`; all zero if the cluster was not reported. */
+/* Returns the sums of one cluster, borrowed from `t`; never NULL; all zero if the cluster was not reported. */
 const struct kit_lrs_cluster *kit_lrs_told_cluster(const struct kit_lrs_told *t, const char *name);
-/* Returns a metric of the locality, borrowed from it; all zero if the metric was not reported. */
+/* Returns a metric of the locality, borrowed from it; never NULL; all zero if the metric was not reported. */
 const struct kit_lrs_metric *kit_lrs_metric(const struct kit_lrs_locality *l, const char *name);
+/* Returns the time of the monotonic clock. */
 uint64_t kit_lrs_now_ns(void);
 
 /* Polls until the condition on `t`, the sums so far, holds. Fails the test after 60 s. */
@@ -77,17 +81,20 @@ uint64_t kit_lrs_now_ns(void);
 
 /* --- callers --- */
 
-/* The outcomes of a caller's RPCs. dropped: by the assignment's categories; broken: by circuit breaking. */
+/* The outcomes of a caller's RPCs. failed: by the backend, on request; dropped: by the drop categories of the EDS
+ * resource; broken: by circuit breaking. */
 struct kit_lrs_seen {
     uint64_t ok, failed, dropped, broken;
 };
 
-/* Makes n calls one after another, and adds their outcomes to *seen. The backend fails every fourth. Threads may call
- * this at the same time with a `seen` of their own. */
+/* Makes n calls one after another, and adds their outcomes to *seen. Every fourth asks the backend to fail. An outcome
+ * that struct kit_lrs_seen does not have fails the test. Threads may call this at the same time with a `seen` of their
+ * own. */
 void kit_lrs_calls(torc_channel *ch, size_t n, struct kit_lrs_seen *seen);
-/* Makes a call that a backend receives and leaves unanswered; returns once the backend has it. No other calls may run
- * meanwhile. End it with kit_lrs_hang_end. */
+/* Makes a call that a backend receives and leaves unanswered; returns once the backend has it, or fails the test after
+ * 60 s. No other call may reach a backend meanwhile. End it with kit_lrs_hang_end. */
 torc_stream *kit_lrs_hang(struct kit_mesh *k, torc_channel *ch);
+/* Cancels the call and frees it. */
 void kit_lrs_hang_end(torc_stream *call);
 
 #endif

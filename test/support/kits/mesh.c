@@ -1,9 +1,13 @@
 /* A mesh in one process: control plane and backends on a thread with its own loop.
  *
  * While that thread runs, the test's thread does not touch servers: it fills a struct job and waits until the loop has
- * run the job (do_job). A node is a server with its listener and its service (backend or control plane). A node keeps
- * its port over stop and start. Resources are YAML, put together from the short forms of kits/mesh.h, and pushed at
- * once. The client's side is in mesh_client.c, clusters other than EDS in mesh_clusters.c. */
+ * run the job (do_job). mesh_internal.h says which thread has which members. A node is a server with its listener and
+ * its service (backend or control plane), all owned by the kit. A node always has a server, also while it is stopped:
+ * that server does not listen. A node keeps its port over stop and start. The LRS server is on the control plane's
+ * server.
+ *
+ * Resources are YAML, put together from the short forms of kits/mesh.h, and pushed at once. The client's side is in
+ * mesh_client.c, clusters other than EDS in mesh_clusters.c. */
 #include "support/kits/mesh.h"
 
 #include <netinet/in.h>
@@ -20,19 +24,20 @@
 
 /* --- work on the servers' thread --- */
 
+/* On the stack of the test's thread, which waits for the job. Which members are used depends on fn. */
 struct job {
     struct tc_task task;
     struct kit_mesh *kit;
     void (*fn)(struct job *job);
-    size_t i;
-    const char *text, *name;
-    uint64_t count;
-    char *why;
+    size_t i;                /* the backend's number */
+    const char *text, *name; /* arguments; after requests_job `text` is the result, for tc_free */
+    uint64_t count;          /* the result; of serve_again_job an argument */
+    char *why;               /* set by fn: why the job failed; NULL: it did not */
     void (*user)(struct tc_control_plane *cp, void *arg);
     void *arg;
     pthread_mutex_t lock;
     pthread_cond_t done_cond;
-    bool done;
+    bool done; /* under the lock */
 };
 
 static void run_job(struct tc_task *task)
@@ -45,6 +50,7 @@ static void run_job(struct tc_task *task)
     pthread_mutex_unlock(&job->lock);
 }
 
+/* Runs fn with the job on the servers' thread and waits until it returns. Fails the test if the job has failed. */
 static void do_job(struct kit_mesh *k, struct job *job, void (*fn)(struct job *job))
 {
     job->kit = k;
@@ -65,6 +71,7 @@ static void do_job(struct kit_mesh *k, struct job *job, void (*fn)(struct job *j
 
 /* --- servers --- */
 
+/* Listens on the node's address. Returns NULL, or the reason of a failure, for tc_free. */
 static char *node_listen(struct kit_mesh_node *n)
 {
     struct tc_status error = {0};
@@ -82,7 +89,8 @@ static char *node_listen(struct kit_mesh_node *n)
     return why;
 }
 
-/* Makes the node's server, which does not listen yet. backend: NULL for the control plane. */
+/* Makes the node's server, which does not listen yet. backend: NULL for the control plane. tls: NULL for plaintext.
+ * Options are borrowed for the call. */
 static void node_serve(struct kit_mesh *k, struct kit_mesh_node *n, const struct kit_echo_opts *backend,
                        const struct tc_tls_opts *tls)
 {
@@ -100,6 +108,8 @@ static void node_serve(struct kit_mesh *k, struct kit_mesh_node *n, const struct
         n->backend = kit_echo_new(n->server, backend);
 }
 
+/* Makes the node on a free port of 127.0.0.1, with its server, which listens. On the test's thread, before the servers'
+ * thread is started. */
 static void node_init(struct kit_mesh *k, struct kit_mesh_node *n, const struct kit_echo_opts *backend,
                       const struct tc_tls_opts *tls)
 {
@@ -161,7 +171,7 @@ static void make_bootstrap(struct kit_mesh *k)
                     k->control_plane.text);
 }
 
-/* "b0" */
+/* Stores "b0", "b1", and so on. i: below 10. */
 static void backend_name(size_t i, char name[3])
 {
     name[0] = 'b';
@@ -238,6 +248,7 @@ const char *kit_mesh_control_plane(const struct kit_mesh *k)
     return k->control_plane.text;
 }
 
+/* Closes listener and hole at once. The connections close when the loop runs on. */
 static void node_stop(struct kit_mesh_node *n)
 {
     if (n->hole >= 0)
@@ -268,7 +279,8 @@ void kit_mesh_start(struct kit_mesh *k, size_t i)
     do_job(k, &(struct job){.i = i}, start_backend_job);
 }
 
-/* Starts the job's backend again: behind TLS with `arg`, failing its echoes with the code in `count`, if not 0. */
+/* Makes the server of the job's backend again, and listens. job->arg: the TLS options (NULL: plaintext). job->count:
+ * the status code of all echoes (0: they do not fail). */
 static void serve_again_job(struct job *job)
 {
     struct kit_mesh_node *n = &job->kit->backends[job->i];
@@ -531,7 +543,7 @@ void kit_mesh_put_cluster(struct kit_mesh *k, const char *name, const char *more
                  name, more ? more : "lb_policy: RING_HASH");
 }
 
-/* Cuts the number off the front of *s and returns it. */
+/* Cuts the number off the front of *s and returns it. Fails the test if there is none. */
 static uint64_t take_number(struct tc_slice *s)
 {
     size_t n = 0;

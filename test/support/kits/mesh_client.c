@@ -3,7 +3,10 @@
  * Channels get short backoffs and, unless the test brings another, the mesh's bootstrap. A push takes its time to reach
  * a client, so tests wait: kit_mesh_wait_backend and kit_mesh_wait_failure repeat an RPC until it has the expected
  * outcome; the other wait functions look at what the control plane has received. Each fails the test after 60 s.
- * kit_mesh_expect_shares first waits until every backend with a share has answered, then counts. */
+ * kit_mesh_expect_shares first waits until every backend with a share has answered, then counts.
+ *
+ * All of this runs on the test's threads, but for view_acceptance and its two callbacks, which run on the servers'
+ * thread. Channels belong to the test; runtime and bootstrap belong to the mesh. */
 #include <math.h>
 #include <string.h>
 
@@ -50,7 +53,7 @@ torc_channel *kit_mesh_channel(struct kit_mesh *k, const char *name, const struc
     return ch;
 }
 
-/* Parses "name: value" by lines. */
+/* Parses "name: value" by lines; skips lines without a colon. The caller frees the result. */
 static torc_metadata *parse_headers(const char *headers)
 {
     struct tc_slice rest = tc_slice_str(headers), line;
@@ -126,8 +129,8 @@ void kit_mesh_wait_failure(torc_channel *ch, int code, const char *text)
     tc_free(last);
 }
 
-/* Calls until each backend with a share has answered: a policy sends calls to connected endpoints and does not wait for
- * the rest to connect. A backend without a share must not get any of these calls. */
+/* Calls until each of the first n backends that has a share above 0 has answered: a policy sends calls to connected
+ * endpoints and does not wait for the rest to connect. Backends whose share is 0 must not get any of these calls. */
 static void reach_all(struct kit_mesh *k, torc_channel *ch, const char *headers, const double *shares, size_t n)
 {
     for (size_t i = 0; i < k->n; i++)
@@ -186,9 +189,10 @@ void kit_mesh_wait_request(struct kit_mesh *k, const char *text)
     tc_free(kit_mesh_requests_until(k, text));
 }
 
+/* Arguments and result of kit_mesh_wait_accepted. */
 struct acceptance {
     const char *type, *name, *text;
-    bool there;
+    bool there; /* a client has accepted such a resource */
 };
 
 static void look_for_acceptance(void *arg, const struct tc_served *served)

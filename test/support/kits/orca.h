@@ -6,8 +6,8 @@
 #include "base/mem.h"
 #include "pb/xds/data/orca/v3/orca_load_report.pb-c.h"
 
-/* The values of a report. `name` (NULL: no entry) with the value `named` is an entry of named_metrics, or with
- * is_utilization of utilization. */
+/* The values of a report; qps goes into rps_fractional. The report has one entry, `name` with the value `named`: in
+ * utilization if is_utilization is set, otherwise in named_metrics. Without a name (NULL) it has no entry. */
 struct kit_orca {
     double cpu, mem, app, qps, eps;
     const char *name;
