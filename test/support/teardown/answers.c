@@ -1,4 +1,5 @@
-/* Late answers wait in a list for a thread, which completes each after its delay. */
+/* Late answers wait in a list. One thread takes them in their order, and sleeps for the delay of each before it
+ * completes the request. */
 #include "support/teardown/answers.h"
 
 #include <poll.h>
@@ -10,9 +11,10 @@
 #include "base/mem.h"
 #include "base/random.h"
 
+/* The list owns it, then the thread that took it from there, which frees it. */
 struct late {
     struct tc_link link;
-    torc_auth_request *request;
+    torc_auth_request *request; /* to be completed once */
     unsigned delay_ms;
     bool refuse;
 };
@@ -28,6 +30,7 @@ struct answers {
     bool stop;
 };
 
+/* Completes the request, which must not be used after that. */
 static void answer(torc_auth_request *request, bool refuse)
 {
     torc_metadata *m = torc_metadata_new();
@@ -64,6 +67,7 @@ static void *run(void *arg)
     return NULL;
 }
 
+/* Called on the loop's thread of a channel. */
 static void on_ask(torc_auth_request *request, void *arg)
 {
     struct answers *a = arg;
@@ -85,6 +89,7 @@ static void on_ask(torc_auth_request *request, void *arg)
         answer(request, refuse);
 }
 
+/* Called on the thread that drops the last reference to credentials. */
 static void on_release(void *arg)
 {
     struct answers *a = arg;

@@ -2,7 +2,12 @@
  *
  * A flow is a function that fills in a struct plan (target, options, credentials), with a random choice where it has
  * one. The table `flows` has them all; `in_vain` marks the flows on which no RPC can succeed. teardown/world.c has the
- * servers. */
+ * servers.
+ *
+ * teardown_channel chooses a flow by its weight, has it fill in a plan, makes the channel, and frees what the plan owns
+ * (`target`, `own`). All other pointers of a plan are borrowed from struct teardown or from the caller. The test's
+ * thread runs everything but teardown_count, which is for any thread and counts in atomics, and count_streams, which
+ * runs on the thread of the mesh's servers while the test's thread waits. */
 #include <string.h>
 
 #include "support/cmocka.h"
@@ -19,10 +24,10 @@ static unsigned chance(struct tc_rng *rng, unsigned n)
 struct plan {
     struct teardown *t;
     struct tc_rng *rng;
-    const char *csds;
+    const char *csds; /* see teardown_channel; may be NULL */
     struct torc_channel_options o;
-    char *target;
-    torc_credentials *own; /* made for this channel; unreferenced once the channel holds them */
+    char *target;          /* owned; set by each flow */
+    torc_credentials *own; /* made for this channel; unreferenced once the channel holds them. NULL: none */
 };
 
 static void to_backend(struct plan *p, unsigned i)
@@ -134,6 +139,7 @@ static void flow_tls(struct plan *p)
     p->o.credentials = p->t->mutual;
 }
 
+/* Returns the path of a file in the mesh's folder. The caller frees it with tc_free. */
 static char *path_of(const struct teardown *t, const char *name)
 {
     return tc_asprintf("%s/%s", t->tls.folder, name);
@@ -162,6 +168,7 @@ static void flow_proxy(struct plan *p)
     p->o.authority = TEARDOWN_NAME;
 }
 
+/* TLS to OPEN, with these call credentials. Takes over the caller's reference to `call`. */
 static void compose(struct plan *p, torc_call_credentials *call)
 {
     to_backend(p, OPEN);
@@ -181,6 +188,7 @@ static void flow_jwt_file(struct plan *p)
     tc_free(path);
 }
 
+/* TLS to OPEN, with Google's default credentials: of this file (NULL: of the metadata server). */
 static void google(struct plan *p, const char *credentials_file)
 {
     torc_error *error = NULL;
@@ -212,8 +220,8 @@ static void flow_csds(struct plan *p)
 
 static const struct {
     const char *name;
-    unsigned weight;
-    bool in_vain; /* no RPC can succeed */
+    unsigned weight; /* of the sum of all weights: the flow's share of the channels */
+    bool in_vain;    /* no RPC can succeed */
     void (*plan)(struct plan *p);
 } flows[TEARDOWN_FLOWS] = {
     {"ring, load reports", 3, false, flow_ring},
@@ -241,6 +249,7 @@ static const struct {
     {"CSDS of its own runtime", 2, false, flow_csds},
 };
 
+/* Returns the number of a random flow. */
 static size_t choose(struct tc_rng *rng)
 {
     unsigned total = 0, i = 0;

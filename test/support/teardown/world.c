@@ -3,7 +3,10 @@
  * A mesh, an HTTP proxy, a metadata server, a name server, certificate files and application credentials, set up once
  * for all teardowns. The proxy, the metadata server and the credentials decide at random whether they answer well,
  * badly or late. teardown_stir changes something at the servers: it sends GOAWAY, starts a backend again, changes
- * resources, certificates, the JWT or the answers for names, or ends the streams of load reports. */
+ * resources, certificates, the JWT or the answers for names, or ends the streams of load reports.
+ *
+ * The test's thread calls all functions but on_connect and on_token, which run on the threads of their servers, and
+ * report_often and change_loads, which run on the thread of the mesh's servers. */
 #include "support/teardown/world_internal.h"
 
 #include <jansson.h>
@@ -32,6 +35,7 @@ static unsigned chance(struct tc_rng *rng, unsigned n)
 
 /* --- servers --- */
 
+/* The proxy's answer. `arg` is the struct teardown. */
 static struct http_server_reply on_connect(const char *head, void *arg)
 {
     struct tc_rng *rng = &((struct teardown *)arg)->proxy_rng;
@@ -55,6 +59,7 @@ static struct http_server_reply on_connect(const char *head, void *arg)
     return r;
 }
 
+/* The metadata server's answer. `arg` is the struct teardown. */
 static struct http_server_reply on_token(const char *head, void *arg)
 {
     struct tc_rng *rng = &((struct teardown *)arg)->metadata_rng;
@@ -74,6 +79,7 @@ static struct http_server_reply on_token(const char *head, void *arg)
     return r;
 }
 
+/* Writes token.jwt, a JWT that ends `lifetime_s` seconds from now; negative: it has ended. */
 static void write_token(struct teardown *t, int64_t lifetime_s)
 {
     struct tc_buf b = {0};
@@ -87,6 +93,7 @@ static void write_token(struct teardown *t, int64_t lifetime_s)
     tc_buf_fini(&b);
 }
 
+/* Writes account.json, a service account with a new RSA key. */
 static void write_account(struct teardown *t)
 {
     EVP_PKEY *key = EVP_RSA_gen(2048);
@@ -133,6 +140,8 @@ static void put_proxied(struct teardown *t)
         "match_subject_alt_names: " MATCH "}}}}}}");
 }
 
+/* Puts a cluster with the endpoint SECURE. roots: the provider of the roots; names: matchers for the server's names, a
+ * YAML flow list. */
 static void put_secured(struct teardown *t, const char *name, const char *roots, const char *names)
 {
     char *context = kit_tls_mesh_context(roots, names, "");

@@ -20,14 +20,16 @@ enum { TEARDOWN_FLOWS = 23 };
 struct teardown {
     struct kit_tls_mesh tls;
     struct kit_mesh *k; /* borrowed from `tls` */
+    /* teardown_free frees the objects that the members below point to. */
     struct http_server *proxy, *metadata;
     struct tc_rng proxy_rng, metadata_rng; /* one for each server thread */
     struct name_server *names;
     struct answers *answers;
     struct kit_cert renewed; /* another certificate for the client */
+    /* TLS with the client's certificate; TLS without a certificate; xds whose fallback is insecure. */
     torc_credentials *mutual, *open, *xds;
-    uint64_t load_streams, opened[TEARDOWN_FLOWS];
-    atomic_uint_fast64_t succeeded[TEARDOWN_FLOWS], failed[TEARDOWN_FLOWS];
+    uint64_t load_streams, opened[TEARDOWN_FLOWS];                          /* streams of load reports; channels */
+    atomic_uint_fast64_t succeeded[TEARDOWN_FLOWS], failed[TEARDOWN_FLOWS]; /* RPCs */
 };
 
 #endif

@@ -1,6 +1,10 @@
 /* A steady stream of unary calls allocates nothing on the thread that drives the loop, nor on a thread that makes
- * blocking calls. Memory lent to the application is included. The program is linked so that malloc, calloc and realloc
- * of Torc and of nghttp2 go through the functions of this file. */
+ * blocking calls. Memory lent to the application is included.
+ *
+ * The program is linked so that malloc, calloc and realloc of Torc and of nghttp2 go through the functions of this
+ * file, which count by thread. So the backends, which run on a thread of their own, do not count. Each test makes
+ * WARM_UP calls, or ten times as many, so that pools and buffers have their sizes. Then it counts the allocations of
+ * CALLS further calls: at most SLACK. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +57,7 @@ struct client {
     unsigned begun, done, ok, limit;
 };
 
+/* `ch` NULL fails the test. client_fini frees metadata, channel and runtime. */
 static void client_on(struct client *c, torc_runtime *rt, torc_channel *ch)
 {
     *c = (struct client){.rt = rt, .ch = ch};
@@ -122,6 +127,7 @@ static void on_unary(const torc_result *r, void *arg)
         begin(c);
 }
 
+/* Makes n calls, `outstanding` at a time, and drives the loop until all have ended. */
 static void run_async(struct client *c, unsigned outstanding, unsigned n)
 {
     c->limit = c->begun + n;
@@ -175,7 +181,7 @@ static void take(void *arg)
     pthread_mutex_unlock(&s->mutex);
 }
 
-/* Returns n_allocations of the runtime's thread. */
+/* Asks the runtime's thread for its n_allocations, and waits for the answer. */
 static unsigned count_of(torc_runtime *rt)
 {
     struct sample s = {.mutex = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
@@ -198,12 +204,12 @@ static void test_blocking_with_thread(void **state)
     unsigned own = n_allocations - own_before, loop = count_of(c.rt) - loop_before;
     print_message("with a thread: %u allocations on the loop's, %u on the caller's\n", loop, own);
     assert_true(loop <= SLACK);
-    /* A second call object is made while the loop still holds the first. */
+    /* SLACK allows this: the caller makes a second call object if the loop still holds that of the call before. */
     assert_true(own <= SLACK);
     client_fini(&c);
 }
 
-/* Calls through xDS: routing, the hash and the pick from the ring allocate nothing. */
+/* Calls through xDS: routing, the hash and the pick from the ring allocate nothing on the loop's thread. */
 static void test_mesh(void **state)
 {
     (void)state;

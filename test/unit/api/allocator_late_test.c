@@ -1,4 +1,5 @@
-/* torc_set_allocator is refused after Torc has allocated, and its functions are never called. */
+/* torc_set_allocator returns TORC_ESTATE after Torc has allocated, and the functions of the refused allocator are never
+ * called. */
 #include <stdlib.h>
 
 #include <torc/torc.h>

@@ -49,6 +49,7 @@ ALLOCATOR(2)
     }
 static const struct torc_allocator allocators[SETTERS] = {ENTRY(0), ENTRY(1), ENTRY(2)};
 
+/* Returns once n threads have called it. */
 static void meet(unsigned n)
 {
     atomic_fetch_add(&ready, 1);
@@ -56,7 +57,7 @@ static void meet(unsigned n)
         sched_yield();
 }
 
-static unsigned parties;
+static unsigned parties; /* the threads of a round */
 
 static void *set(void *arg)
 {
@@ -81,7 +82,9 @@ static void *use_at_once(void *arg)
     return NULL;
 }
 
-/* One round, in a child process. Returns 0 if all is well. */
+/* One round, in a child process. Returns 0 if all is well, otherwise the child's exit status: 2 no thread could be
+ * started, 3 a setter failed with another code than TORC_ESTATE, 4 several setters won, or none did although no other
+ * thread allocated, 5 the functions of a refused allocator were called, or those of the winner were not. */
 static int race(bool beside_a_user)
 {
     pthread_t threads[SETTERS + 1];

@@ -1,5 +1,9 @@
-/* torc_set_allocator: Torc's memory comes from the application's functions and goes back to them; its arguments are
- * checked, and it is set once. */
+/* torc_set_allocator: Torc's memory comes from the application's functions and goes back to them; the arguments are
+ * checked, and an allocator is set once.
+ *
+ * The application's functions are take, take_zeroed, resize and give. They put a struct head before each block, and
+ * count in atomics, since the client and the server allocate on two threads. A process takes one allocator: the first
+ * test sets it, and the second test makes calls with it. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,15 +13,16 @@
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 
-/* Each block begins with the mark of this allocator. */
+/* The mark of this allocator, in the head of each block. */
 #define MARK UINT64_C(0x746f72632d746573)
 
 struct head {
     uint64_t mark, size;
 };
 
-static atomic_long live;
-/* `taken` counts all blocks, `frames` those of the size of an HTTP/2 frame, `windows` large ones such as zlib's. */
+static atomic_long live; /* blocks that were not given back */
+/* `taken` counts all blocks that were made, `frames` those of the size of an HTTP/2 frame (16385 to 17000 bytes),
+ * `windows` those of at least 64 KiB, such as zlib's. */
 static atomic_ulong taken, frames, windows;
 static atomic_bool foreign; /* a block was given back that this allocator did not make */
 
@@ -117,7 +122,8 @@ static void handed_out_goes_back(torc_runtime *rt, torc_channel *ch)
     assert_int_equal(atomic_load(&live), before - 2);
 }
 
-/* Makes a server, a runtime and a channel, makes one call, and frees all. */
+/* Makes a server, a runtime and a channel, makes one call, and frees all. Asserts that HTTP/2 sessions, compression and
+ * errors use the application's allocator. */
 static void round_of_a_call(void)
 {
     struct kit_backends *kit = kit_backends_new(1, NULL);

@@ -1,5 +1,8 @@
 /* Wrong arguments are refused at once, and the error says why. Also: options, factories and endpoints of programs with
- * later headers, time limits, chains of calls after an error, and factories that the application frees early. */
+ * later headers, time limits, chains of calls after an error, and factories that the application frees early.
+ *
+ * No server is needed: nobody listens at 127.0.0.1:1, and most calls fail before they connect. A NULL runtime is the
+ * default one. The resolvers and LB policies of this file are called on a loop's thread. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +27,7 @@ static void test_channel_arguments(void **state)
     torc_channel_free(NULL);
 }
 
-/* Options of a program with later headers: they have fields that this library does not know. */
+/* A struct of a program with later headers: behind the known fields is one that this library does not know. */
 #define LATER(type)                                                                                                    \
     struct {                                                                                                           \
         struct type known;                                                                                             \
@@ -264,6 +267,7 @@ static void test_chain_of_calls(void **state)
     torc_runtime_free(rt);
 }
 
+/* How often the resolver of this file was started and stopped. The resolver borrows it until the runtime is freed. */
 struct short_lived {
     int started, stopped;
 };
@@ -329,7 +333,8 @@ static void expect_schemes_refused(const struct torc_channel_options *o, struct 
     }
 }
 
-/* The size of a factory is checked, and fields that the library does not know must be zero. */
+/* The size of a factory is checked, and fields that the library does not know must be zero. Functions that a factory
+ * must have, the scheme of a resolver and the name of a policy are checked, too. */
 static void test_factories(void **state)
 {
     (void)state;
@@ -377,8 +382,8 @@ static void test_factories(void **state)
     torc_channel_free(ch);
 }
 
-static int reported[9];
-static int sizes_logged;
+static int reported[9];  /* what the calls of torc_resolver_report returned */
+static int sizes_logged; /* lines about an endpoint whose size is 0 */
 
 static void count_sizes(enum torc_log_level level, const char *module, const char *message, void *arg)
 {
@@ -386,8 +391,8 @@ static void count_sizes(enum torc_log_level level, const char *module, const cha
     sizes_logged += strstr(message, "]: size: \"0\" is refused") != NULL;
 }
 
-/* Reports arrays of endpoints: with elements that are longer or shorter than the library's, with bad values, and empty
- * ones. */
+/* Reports arrays of endpoints: with elements that are longer or shorter than the library's, with bad values, a NULL
+ * array with a count, and at last an empty array, which the channel uses. */
 static void *report_endpoints(const char *rest, torc_resolver_listener *listener, void *arg)
 {
     static const char *const address = "127.0.0.1:1";
@@ -447,8 +452,9 @@ static void test_endpoints(void **state)
     assert_int_equal(sizes_logged, 2);
 }
 
-/* The application may free its factories once it has the channel: the channel must not read them after that, also not
- * when it stops its resolver. */
+/* Makes a channel, then overwrites and frees both factories, as an application may: the channel must not read them
+ * after that, nor when it stops its resolver. The caller frees the channel, which is NULL if it cannot be made. `s`
+ * must outlive the runtime. */
 static torc_channel *channel_with_short_lived_factories(torc_runtime *rt, struct short_lived *s)
 {
     struct torc_resolver_factory *resolver = calloc(1, sizeof(*resolver));

@@ -1,5 +1,5 @@
-/* The pool of calls: a call that comes out is zeroed and has an empty arena, and a call in the pool is poisoned
- * (AddressSanitizer). */
+/* The pool of calls: a call that comes out has an empty arena and a lock that is free, and is zeroed otherwise; a call
+ * in the pool is poisoned (AddressSanitizer). */
 #include "api/call_pool.h"
 
 #include "api/call_object.h"
@@ -12,6 +12,7 @@ static void assert_zero(const void *at, size_t bytes)
         assert_int_equal(((const char *)at)[i], 0);
 }
 
+/* Looks at the members before the arena, and at those from `zeroed` on. */
 static void as_new(void **state)
 {
     (void)state;

@@ -1,5 +1,8 @@
-/* The adapter of an application's LB policy keeps the contract of a policy (lb/policy.h). fakes/lb plays the
- * channel. */
+/* The adapter of an application's LB policy keeps the contract of a policy (lb/policy.h). fakes/lb plays the channel.
+ *
+ * The application's policy is struct app, with one child for all endpoints, or struct each, with a pick_first child for
+ * each endpoint. Everything runs on the test's thread: the fake has a loop with virtual time, and sets the states of
+ * its subchannels. A picker may outlive the policy; fake_lb_free picks once more after the shutdown. */
 #include "api/lb_adapter.h"
 
 #include <math.h>
@@ -14,15 +17,15 @@
 
 /* A policy of the application with one child for all endpoints. */
 struct app {
-    torc_lb_helper *helper;
-    const char *policy; /* of the child */
-    torc_lb_child *child;
-    unsigned destroyed;
-    unsigned ended;
-    int metric; /* app_on_call_end asks for it */
-    const char *metric_name;
-    int found; /* what torc_lb_call_end_load returned */
-    double value;
+    torc_lb_helper *helper;  /* the adapter's */
+    const char *policy;      /* of the child */
+    torc_lb_child *child;    /* made by the first update; the adapter frees it. NULL before */
+    unsigned destroyed;      /* calls of app_destroy */
+    unsigned ended;          /* calls of app_on_call_end */
+    int metric;              /* app_on_call_end asks for this metric */
+    const char *metric_name; /* the name in a map of metrics; NULL: the metric is not a map */
+    int found;               /* what torc_lb_call_end_load returned */
+    double value;            /* what torc_lb_call_end_load wrote, if it found the metric */
 };
 
 static void *app_create(torc_lb_helper *helper, void *arg)
@@ -76,8 +79,9 @@ static void app_destroy(void *state)
         text, sizeof(text) - 1                                                                                         \
     }
 
+/* A policy of the application in a fake channel. kit_init fills it in for struct app; fake_lb_free(f) ends it. */
 struct kit {
-    struct app app;
+    struct app app; /* the factory has its address: a kit must not move */
     struct torc_lb_factory factory;
     struct tc_lb_factory adapter;
     struct fake_lb *f;
@@ -144,7 +148,8 @@ static void a_second_shutdown_does_nothing(void **state)
     }
 }
 
-/* An RPC that waits is picked for again with each new picker. Those picks take nothing from the RPC's arena. */
+/* An RPC that waits is picked for again with each new picker. These picks take nothing from the RPC's arena. As they
+ * lead to no attempt, on_call_end follows each at once. */
 static void picks_take_no_memory_of_the_call(void **state)
 {
     (void)state;

@@ -1,5 +1,9 @@
-/* memory_limit_bytes: while calls and the application hold more than the limit, new calls fail with a status that names
- * both numbers. The limit is soft: the call that crosses it still goes. */
+/* memory_limit_bytes: while the runtime holds more than the limit, new calls fail with a status that names both
+ * numbers. The limit is soft: the call that crosses it still goes.
+ *
+ * The runtime holds the bytes of calls, of HTTP/2 connections, and of messages until the application frees them. Each
+ * test makes a runtime without a thread and one channel to the backend. All tests but the last cross the limit by one
+ * kind of these bytes, and see calls succeed again after the bytes were freed. The test's thread drives the loop. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +46,8 @@ static void close_world(void)
     assert_int_equal(torc_runtime_free(rt), 0);
 }
 
-/* Makes a call and returns its code. With `kept`, the caller gets a reference to the response, NULL after a failure. */
+/* Makes a call and returns its code. With `kept`, the caller gets a reference to the response, NULL after a failure.
+ * Checks the text of a refusal, and stores its number of held bytes in held_then. */
 static int call(const void *request, size_t size, torc_message **kept)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 30000};
@@ -63,8 +68,8 @@ static int call(const void *request, size_t size, torc_message **kept)
     return code;
 }
 
-/* Keeps responses of `size` bytes, each of which counts for `each` bytes, until a call is refused. Calls succeed again
- * once a response is freed. */
+/* Keeps responses of `size` bytes, each of which counts for about `each` bytes, until a call is refused. Calls succeed
+ * again once a response is freed. */
 static void keep_messages(const char *request, size_t size, size_t each)
 {
     static torc_message *kept[KEPT_MAX];
@@ -87,8 +92,8 @@ static void kept_messages_count(void **state)
     (void)state;
     open_world(LIMIT);
     for (int round = 0; round < 3; round++) {
-        keep_messages(large, sizeof(large), TC_BLOCKS_LARGE); /* a reused size counts as TC_BLOCKS_LARGE */
-        keep_messages(large, 200000, 200000 + 64);            /* from the system: its bytes and a small head */
+        keep_messages(large, sizeof(large), TC_BLOCKS_LARGE); /* in a reused block, all bytes of which count */
+        keep_messages(large, 200000, 200000 + 64);            /* from the system: the bytes and at most 64 more */
         keep_messages(large, 66000, 66000 + 64);
         keep_messages(large, 10000, 10000 + 64);
     }
@@ -104,6 +109,7 @@ static void on_unary(const torc_result *result, void *arg)
     refused += torc_result_code(result) == TORC_STATUS_RESOURCE_EXHAUSTED;
 }
 
+/* Starts CALLS calls that hang, without waiting for their ends. The caller frees the handles in `calls`. */
 static void start_calls(torc_stream *calls[CALLS])
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 30000};
@@ -153,7 +159,7 @@ static void unread_messages_count(void **state)
             streams[i] = torc_stream_open(ch, "torc.test.Backend/Repeat", &o, NULL);
             assert_non_null(streams[i]);
         }
-        /* All streams are open before the first answer comes: the limit would refuse a later one. */
+        /* All streams are open before the first message goes: later the limit could refuse a stream. */
         for (int i = 0; i < STREAMS; i++)
             assert_int_equal(torc_stream_send(streams[i], piece, sizeof(piece), 0, -1), 0);
         uint64_t end = tc_system_clock.monotonic_ns(NULL) + WAIT_MS * TC_NS_PER_MS;
@@ -191,8 +197,9 @@ static void the_last_message_of_a_stream_counts(void **state)
     close_world();
 }
 
-/* The stream's message is larger than the server's window, so that a part of it is still held when the first unary call
- * starts. The server answers with a few bytes once it has received the message. */
+/* The stream's message is larger than the limit by more than the server's first window (64 KiB) takes: more than the
+ * limit is still held when the first unary call starts. The server answers with a few bytes once it has received the
+ * message. */
 static void requests_count_until_they_are_written(void **state)
 {
     static char large[LIMIT + 100000];

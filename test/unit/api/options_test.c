@@ -1,5 +1,8 @@
-/* torc_options_new and torc_options_set: options structs by the name of their type, fields by name. Also what the
- * functions torc_X_init of torc/inline.h write. */
+/* torc_options_new, torc_options_set and torc_options_set_pointer: options structs by the name of their type, fields by
+ * name. Also what the functions torc_X_init of torc/inline.h write.
+ *
+ * A torc_options owns its struct and copies of the texts in it. torc_options_data shows the struct, so the tests look
+ * at the fields there, and a value that is refused must leave its field as it was. */
 #include <string.h>
 
 #include <torc/torc.h>
@@ -131,8 +134,8 @@ static void what_is_refused(void **state)
     torc_options_free(o);
 }
 
-/* Expects that T_init sets the whole struct and no byte behind it. The size is that of the program's headers: older
- * headers than the library's have a shorter struct. */
+/* Expects that T_init sets the whole struct and no byte behind it. T_init is inline, so that the program's headers say
+ * how long the struct is: it may be shorter than the library's. */
 #define EXPECT_INIT(T)                                                                                                 \
     do {                                                                                                               \
         struct {                                                                                                       \

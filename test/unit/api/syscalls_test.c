@@ -1,6 +1,9 @@
 /* The system calls of RPCs: all RPCs of a loop turn share few writes, and a loop that a thread drives is hardly ever
- * woken. The program is linked so that Torc's calls of send, sendmsg, uv_async_send and uv_run go through the functions
- * of this file. */
+ * woken.
+ *
+ * The program is linked so that Torc's calls of send, sendmsg, uv_async_send and uv_run go through the functions of
+ * this file, which count them. The test's threads drive the client's loop (TORC_RUNTIME_CALLER), except in
+ * test_posts_batch, where the runtime's thread does. The backend has a thread of its own. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
@@ -20,8 +23,9 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
 int __wrap_uv_async_send(uv_async_t *async);
 int __wrap_uv_run(uv_loop_t *loop, uv_run_mode mode);
 
-/* `looks` counts turns that do not wait for events. All but `wakeups` are counted by thread, because the backends' loop
- * turns in this process, too. */
+/* `writes` counts calls of send and sendmsg, `turns` those of uv_run, `looks` those of uv_run that do not wait for
+ * events, `wakeups` those of uv_async_send. All but `wakeups` are counted by thread, because the backend's loop turns
+ * in this process, too. */
 static _Thread_local unsigned writes, turns, looks;
 static atomic_uint wakeups;
 
@@ -53,7 +57,7 @@ int __wrap_uv_run(uv_loop_t *loop, uv_run_mode mode)
 struct client {
     torc_runtime *rt;
     torc_channel *ch;
-    atomic_uint done;
+    atomic_uint done; /* calls of `begin` that succeeded */
 };
 
 static void open_client(struct client *c, enum torc_runtime_mode mode)
@@ -149,7 +153,8 @@ static void test_blocking_stream(void **state)
     close_client(&c);
 }
 
-/* Calls that begin in one loop turn share its writes. */
+/* Calls that begin in one loop turn share the turn's writes. The server takes 100 streams at a time, so the requests of
+ * the other calls go out in later turns. */
 static void test_one_write_a_turn(void **state)
 {
     (void)state;
@@ -165,7 +170,7 @@ static void test_one_write_a_turn(void **state)
         torc_runtime_poll(c.rt, 1000);
     print_message("%d calls at once: %u writes in their turn, %u in %u turns\n", CALLS, first, writes - wrote,
                   turns - turned);
-    assert_in_range(first, 1, 3); /* 500 requests are more than one gather holds */
+    assert_in_range(first, 1, 3); /* of the 100 requests that the server takes at a time */
     assert_in_range(writes - wrote, 1, turns - turned + 2);
     close_client(&c);
 }
@@ -185,7 +190,7 @@ static void stand_still(void *arg)
     pthread_mutex_unlock(arg);
 }
 
-/* A loop that runs a callback is woken at most once, however many threads post. */
+/* While a loop runs a callback, it is woken at most once, however many calls other threads begin. */
 static void test_posts_batch(void **state)
 {
     (void)state;

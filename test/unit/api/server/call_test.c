@@ -21,7 +21,8 @@ static torc_server *server;
 static torc_pool *pool;
 static torc_channel *ch;
 
-/* The call that on_hand_over got, and the step that the test or a handler has reached. */
+/* The call that on_hand_over got, and the step that a handler or an event of the call has reached. The call is borrowed
+ * until it is finished. */
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
@@ -175,6 +176,8 @@ static void loop_settles(void)
     torc_free(bound);
 }
 
+/* Calls the row's function on another thread while this one has the runtime's lock. Asserts that the function holds one
+ * reference meanwhile, and returns rc. */
 static void expect_held(const struct row *row, int rc)
 {
     struct caller c = {.row = row};
@@ -398,7 +401,8 @@ static void test_compressed_requests(void **state)
     torc_stream_free(s);
 }
 
-/* The flags of each message decide whether a client's stream sends it compressed. */
+/* The flags of each message decide whether a client's stream sends the message compressed. Without flags the option
+ * gzip decides. */
 static void test_compression_by_message(void **state)
 {
     (void)state;

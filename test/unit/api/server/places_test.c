@@ -11,7 +11,7 @@ static torc_runtime *rt;
 static torc_server *server;
 static torc_channel *ch;
 
-/* Calls that the application has not finished. */
+/* Calls that the application has not finished. Handlers add to them on the loop's thread. */
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t cond;

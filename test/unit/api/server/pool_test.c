@@ -1,4 +1,9 @@
-/* Pools of threads and limits of methods (torc/server.h), with a server and a channel on loopback. */
+/* Pools of threads and limits of methods (torc/server.h), with a server and a channel on loopback.
+ *
+ * Each test has its own server, channel, and pool of two threads with room for three calls in the queue. The server and
+ * the channel share a runtime with a thread. Handlers of "a.B" run on the pool: on_slow waits for the gate, which a
+ * test opens, so that the test decides when the pool is full. Callbacks of RPCs count results by status. teardown
+ * checks that the arguments of all five handlers were released. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -18,7 +23,7 @@ static torc_server *server;
 static torc_pool *pool;
 static torc_channel *ch;
 
-/* on_slow waits until the gate is open. */
+/* on_slow waits until the gate is open. `waiting` is the number of handlers that wait. */
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
@@ -26,7 +31,7 @@ static struct {
     bool open;
 } gate = {.mutex = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
 
-static atomic_int results[17], releases;
+static atomic_int results[17], releases; /* ended RPCs by status; released handlers */
 
 static void gate_pass(void)
 {
@@ -80,7 +85,7 @@ static void on_cancel(torc_server_call *call, void *arg)
     torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
 }
 
-/* Never answers: the call ends when it is cancelled. */
+/* Never answers: the call ends when it is cancelled, for instance by its deadline or a message that is too large. */
 static void on_hang(torc_server_call *call, void *arg)
 {
     (void)arg;

@@ -1,5 +1,9 @@
 /* torc_server on loopback: counts, the handler of "*", addresses, misuse, pushback of retries, and torc_server_free
- * inside a handler. Calls are tested in e2e/server_test.c. */
+ * inside a handler. Calls are tested in e2e/server_test.c.
+ *
+ * All tests share `server`, which listens on `bound`, and its runtime `rt`, whose thread calls the handlers. Tests that
+ * need other methods, or that stop or free a server, make a server of their own. Only on_hang runs on a pool, since it
+ * waits. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -65,7 +69,7 @@ static int teardown(void **state)
 
 /* --- counts --- */
 
-static atomic_int hanging;
+static atomic_int hanging; /* on_hang waits while it is 1 */
 
 static void on_hang(torc_server_call *call, void *arg)
 {
@@ -288,7 +292,7 @@ static void test_misuse(void **state)
 
 static atomic_int attempts;
 
-/* The first attempt asks for a retry at once, the second for none. */
+/* The answer to the first attempt asks for a retry at once, the answer to the second for none. */
 static void on_fail(torc_server_call *call, const torc_message *request, void *arg)
 {
     torc_metadata *trailers = torc_metadata_new();
@@ -299,7 +303,7 @@ static void on_fail(torc_server_call *call, const torc_message *request, void *a
     torc_metadata_free(trailers);
 }
 
-/* grpc-retry-pushback-ms decides when the client retries; without it the client would wait up to 1000 s. */
+/* grpc-retry-pushback-ms decides when the client retries; without it the client would wait 800 s to 1200 s. */
 static void test_pushback(void **state)
 {
     (void)state;
