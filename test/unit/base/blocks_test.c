@@ -139,12 +139,15 @@ static void blocks_outlive_their_owner(void **state)
     }
 }
 
-/* One thread takes blocks and writes to them. Two threads read them and give them back, some after tc_blocks_end. */
+/* One thread takes blocks, writes to them and puts them into slots. If the slot of a block is full, that thread gives
+ * the block back. Two other threads read the blocks of the slots and give them back, the last blocks perhaps after
+ * tc_blocks_end. */
 enum { ROUNDS = 20000, SLOTS = 64 };
 
 static _Atomic(char *) slots[SLOTS];
-static atomic_bool over;
+static atomic_bool over; /* no more blocks come */
 
+/* `arg` is an unsigned: the thread counts in it the blocks that it read "full" in. */
 static void *give_back(void *arg)
 {
     unsigned at = 0, *given = arg;

@@ -10,8 +10,8 @@
 #include "base/fork.h"
 #include "support/cmocka.h"
 
-static char trace[16];
-static const char *wanted;
+static char trace[16];     /* a letter for each operation that was called: s stop, i idle, t stopped */
+static const char *wanted; /* the trace that `look` expects */
 
 static void note(char c)
 {
@@ -45,7 +45,8 @@ static void look(void)
     _exit(strcmp(trace, wanted) == 0 && closed && tc_exiting() ? 0 : 2);
 }
 
-/* A child registers the part and exits. Asserts that `steps` are made before a handler that was registered earlier. */
+/* A child registers the part and exits. Asserts that the operations of `steps`, in the letters of `trace`, are called
+ * before a handler that was registered earlier. */
 static void expect_exit(const struct tc_exit_ops *ops, const char *steps)
 {
     int status = 0;

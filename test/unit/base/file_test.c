@@ -14,6 +14,7 @@
 
 static char folder[64];
 
+/* Returns the path of a name in `folder`, for tc_free. */
 static char *path_of(const char *name)
 {
     return tc_asprintf("%s/%s", folder, name);
@@ -38,6 +39,7 @@ static int teardown(void **state)
     return rmdir(folder);
 }
 
+/* Makes the file "regular" of `len` bytes: "abc...z", again and again. Returns its path, for tc_free. */
 static char *make_regular(size_t len)
 {
     char *path = path_of("regular");
@@ -49,6 +51,7 @@ static char *make_regular(size_t len)
     return path;
 }
 
+/* Asserts that a read of at most `max` bytes fails with the errno `number` and the reason `text`. */
 static void expect_refused(const char *path, size_t max, int number, const char *text)
 {
     struct tc_buf out = {0};

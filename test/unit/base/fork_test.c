@@ -22,6 +22,7 @@
 #include "support/cmocka.h"
 
 static atomic_bool holds_up;
+/* `there`: the thread is in the read of the seed, or has made its object; `go_on`: the read may end. */
 static sem_t there, go_on;
 
 /* Replaces libc's open, also for jansson. Holds up a thread that opens /dev/urandom while `holds_up` is set. */
@@ -46,6 +47,7 @@ static bool parses(void)
     return ok;
 }
 
+/* `arg` is a bool: the thread stores in it whether it could parse. */
 static void *first_object(void *arg)
 {
     *(bool *)arg = parses();
@@ -84,7 +86,7 @@ struct holder {
     pthread_t thread;
     struct tc_lock *lock; /* NULL: the section */
     sem_t holds, forked;
-    atomic_bool given;
+    atomic_bool given; /* set just before the thread gives the lock or leaves the section */
 };
 
 static void hold(struct holder *h)
@@ -117,8 +119,8 @@ static void *hold_up_a_fork(void *arg)
     return NULL;
 }
 
-/* Asserts that a fork waits until another thread gives the lock, or leaves the section, and that the child finds the
- * lock free. */
+/* Asserts that a fork waits until another thread gives the lock, or leaves the section (`lock` NULL), and that the
+ * child finds the lock free. */
 static void expect_fork_waits(struct tc_lock *lock)
 {
     struct holder h = {.lock = lock};

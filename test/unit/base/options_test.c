@@ -63,6 +63,8 @@ static void every_byte_has_its_field(void **state)
     }
 }
 
+/* Reads `given` with tc_options_complete. Asserts the code and the layer of the error, that its text contains `text`,
+ * and that no byte behind the completed struct is written. */
 static void expect(size_t kind, const union any *given, int code, const char *text)
 {
     union any to;
@@ -117,7 +119,8 @@ static void sizes(void **state)
     }
 }
 
-/* Sets this field alone. `ok`: whether the value is accepted; the error names the field. */
+/* Sets the field `f` alone, to the value at `value`, which has the field's type. `ok`: whether the value is accepted;
+ * if not, the error names the field. */
 static void try_value(size_t kind, const struct tc_option *f, const void *value, bool ok)
 {
     union any given = {.size = tc_options_structs[kind].size};

@@ -61,6 +61,7 @@ static void test_durations_and_sizes(void **state)
     assert_int_equal(tc_parse_size(tc_slice_of("1", 2), &v), TORC_EPARSE); /* a NUL is not a unit */
 }
 
+/* Asserts the encoding of `bytes` with padding and without (`bare`), and that both are decoded to `bytes`. */
 static void round_trip_base64(const char *bytes, size_t len, const char *padded, const char *bare)
 {
     struct tc_buf out = {0}, back = {0};

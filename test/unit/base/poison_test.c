@@ -1,5 +1,5 @@
-/* Memory that is kept for reuse is poisoned while it is free, and unpoisoned when it is handed out: to the byte by
- * arenas and blocks. */
+/* Memory that is kept for reuse is poisoned while it is free, and unpoisoned when it is handed out. Arenas and blocks
+ * unpoison exactly the bytes that were asked for. */
 #include "base/poison.h"
 
 #include "base/arena.h"

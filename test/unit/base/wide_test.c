@@ -1,5 +1,5 @@
-/* 128-bit sums and their doubles against the compiler's own, if it has 128-bit integers; these and products against
- * known numbers. */
+/* Sums of 128 bits and their doubles: against the compiler's 128-bit integers, if it has them, and against known
+ * numbers. Upper halves of products: against known numbers. */
 #include "base/wide.h"
 
 #include "base/common.h"

@@ -40,7 +40,7 @@ static void free_picker(struct tc_picker *picker)
     tc_free(picker);
 }
 
-/* Publishes a picker with this answer, and has the calls that wait pick again. */
+/* Publishes a picker with this answer, and has the calls that wait pick again. The channel owns the picker. */
 static void publish(enum tc_pick_kind kind)
 {
     static const struct tc_picker_ops ops = {pick, free_picker};
@@ -60,6 +60,7 @@ static void on_done(void *arg, const struct tc_call_end *end)
     ended = end->status.code;
 }
 
+/* Starts a call without a deadline. The call is valid until it ends; a test cancels one that still runs. */
 static struct tc_call *begin(void)
 {
     static const struct tc_call_events events = {.on_done = on_done};
@@ -116,7 +117,7 @@ static void test_retry_that_waits(void **state)
     close_channel();
 }
 
-/* Each of the hedged attempts has a number of its own, and keeps it while it is queued. */
+/* Each of the hedged attempts has a number of its own, and keeps the number while its pick is queued. */
 static void test_hedges(void **state)
 {
     (void)state;

@@ -13,6 +13,7 @@
 #include "support/case.h"
 #include "support/cmocka.h"
 
+/* Returns a reference to the config, or NULL if `json` is not valid. Asserts that a reason comes exactly with NULL. */
 static struct tc_service_config *parse(const char *json)
 {
     char *why = NULL;

@@ -1,10 +1,13 @@
 /* An interceptor holds a response message while its RPC ends: every combination of how the RPC is made, how it ends,
- * and how and when the interceptor lets the message go. Each RPC must end exactly once, with the status that came
- * first. A channel on virtual time, a scripted server in memory (fakes/h2). In a second test the application has not
- * asked for the message when the deadline comes.
+ * and how and when the interceptor lets the message go. Each RPC must end exactly once: with the code of code_of_ends
+ * or of code_of_event, whichever comes first; or, if neither ends it, with CANCELLED when the test closes the world. In
+ * another test the application has not asked for the message when the deadline comes.
  *
  * Several tasks of the serial queue lie between the end of the server's stream and the end of the RPC. The message may
- * be resumed before, between or after these tasks. */
+ * be resumed before, between or after these tasks.
+ *
+ * `world` is a channel on virtual time with one connection to a scripted server in memory (fakes/h2). Each scene opens
+ * and closes a world of its own; the test's thread turns the loop. Read `struct scene` and `play` first. */
 #include <stdio.h>
 #include <string.h>
 
@@ -42,6 +45,7 @@ struct scene {
     enum when when;
 };
 
+/* An attempt to connect. Its task grants it; it is freed when it is granted or cancelled. */
 struct tc_connect {
     struct tc_task task;
     tc_connect_fn fn;
@@ -214,6 +218,7 @@ static void end_stream(uint32_t stream, int code)
     fake_h2_headers(world.peer, stream, fields, true);
 }
 
+/* Turns the loop. Returns the stream of the next request, which must have come. */
 static uint32_t await_request(void)
 {
     drain();
@@ -303,7 +308,8 @@ static void happen(const struct scene *s)
     }
 }
 
-/* Returns the code with which the verdict, or else the server's end, ends the RPC; -1 if neither ends it. */
+/* Returns the code with which the RPC ends once the message is let go: that of a refusal, else that of a second
+ * response of a unary RPC, else that of the server's end. -1: the RPC goes on, or the message is never let go. */
 static int code_of_ends(const struct scene *s)
 {
     static const int codes[] = {[RUNNING] = -1,
@@ -319,6 +325,7 @@ static int code_of_ends(const struct scene *s)
     return codes[s->server_end];
 }
 
+/* Returns the code with which the event ends the RPC; -1: there is no event. */
 static int code_of_event(const struct scene *s)
 {
     static const int codes[] = {[NOTHING] = -1,
@@ -397,9 +404,10 @@ static void test_every_scene(void **state)
 
 /* --- messages that the application has not asked for --- */
 
-/* The server's message comes, and its end unless `ends` is 0; then the deadline. Without the server's end the RPC gets
- * DEADLINE_EXCEEDED. Otherwise the application asks for the message after the deadline, and the RPC keeps the server's
- * outcome, unless an interceptor holds the message. */
+/* The server's message comes, then the end of the server's stream (`ends` 1: OK, 2: NOT_FOUND; 0: no end), then the
+ * deadline. Without the server's end the RPC gets DEADLINE_EXCEEDED. Otherwise the application asks for the message
+ * after the deadline, and the RPC keeps the server's status, unless an interceptor holds the message: then the RPC gets
+ * DEADLINE_EXCEEDED too. */
 static void test_a_deadline_after_the_end(void **state)
 {
     (void)state;

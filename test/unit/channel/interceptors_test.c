@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "support/cmocka.h"
 
-static int released[3];
+static int released[3]; /* 0: this `release` was not called */
 
 static int start(torc_rpc *rpc, void *state, void *arg)
 {

@@ -30,11 +30,11 @@ static int teardown(void **state)
 struct scripted {
     struct tc_picker base;
     enum tc_pick_kind kind;
-    int code;
+    int code; /* of the pick's status; 0: the pick has none */
 };
 
 static struct tc_buf asked; /* the last letter of each call's path */
-static bool traced;
+static bool traced;         /* a pick was asked for a trace */
 
 static enum tc_pick_kind pick(struct tc_picker *picker, const struct tc_pick_args *args, struct tc_pick *out)
 {
@@ -64,6 +64,7 @@ static void free_picker(struct tc_picker *picker)
     tc_free(picker);
 }
 
+/* Publishes a picker with this answer. The channel owns the picker. */
 static void publish(enum tc_pick_kind kind, int code)
 {
     static const struct tc_picker_ops ops = {pick, free_picker};
@@ -87,7 +88,7 @@ static void expect_asked(const char *want)
 struct outcome {
     struct tc_call *call; /* NULL after the end */
     int code;             /* -1 while it runs */
-    char *text;
+    char *text;           /* of the status, owned; NULL while the call runs */
 };
 
 static void on_done(void *arg, const struct tc_call_end *end)
@@ -100,6 +101,7 @@ static void on_done(void *arg, const struct tc_call_end *end)
     o->call = NULL;
 }
 
+/* Starts a call that reports its end to `o`, for fini. timeout_ns 0: the call has no deadline. */
 static void begin(struct outcome *o, const char *method, bool wait, uint64_t timeout_ns)
 {
     static const struct tc_call_events events = {.on_done = on_done};
@@ -267,8 +269,8 @@ static void test_explanation_is_json(void **state)
 
 struct watcher {
     struct tc_channel_watch watch;
-    struct tc_buf seen; /* first letters of the states since the last expect_seen: "ICT(text)R" */
-    struct watcher *remove, *add;
+    struct tc_buf seen;           /* first letters of the states since the last expect_seen: "ICT(text)R" */
+    struct watcher *remove, *add; /* what the next call of the watch removes and adds; NULL: nothing */
 };
 
 static void on_watch(struct tc_channel_watch *watch, enum torc_connectivity state, const struct tc_status *status)
@@ -290,6 +292,7 @@ static void watch_init(struct watcher *w)
     tc_list_init(&w->watch.link);
 }
 
+/* Turns the loop, and asserts which states the watch has seen since the last expect_seen. */
 static void expect_seen(struct watcher *w, const char *want)
 {
     tc_loop_drain(k.loop);
@@ -297,6 +300,7 @@ static void expect_seen(struct watcher *w, const char *want)
     tc_buf_fini(&w->seen);
 }
 
+/* Publishes a state, with a picker that queues. text: the reason of a failure; NULL: none. */
 static void go(enum torc_connectivity state, const char *text)
 {
     struct tc_status status = {0};
@@ -364,8 +368,8 @@ static void test_watch_changes_inside(void **state)
     expect_seen(&c, "C");
     go(TORC_CONNECTIVITY_READY, NULL);
     expect_seen(&a, "");
-    /* No watch is called after the shutdown, not even for states that were on their way. */
     expect_seen(&c, "R");
+    /* No watch is called after the shutdown, not even for states that were on their way. */
     go(TORC_CONNECTIVITY_IDLE, NULL);
     tc_channel_shutdown(k.ch);
     k.ch = NULL;

@@ -22,6 +22,7 @@ enum { PEERS = 8, HOPS = 8, MAX_CONCURRENT_STREAMS = 3 };
     "\"1000s\",\"nonFatalStatusCodes\":[\"UNAVAILABLE\"]}},"                                                           \
     "{\"name\":[{\"service\":\"brief\"}],\"timeout\":\"1.0003s\"}]"
 
+/* An attempt to connect. Its task grants it; it is freed when it is granted or cancelled. */
 struct tc_connect {
     struct tc_task task;
     tc_connect_fn fn;
@@ -40,10 +41,11 @@ static struct {
     int n;
     struct tc_task start; /* of the RPC that meets the end */
     int hops;             /* how often `start` goes to the end of the serial queue before the RPC starts */
-    int done, code;
-    uint32_t attempts;
+    int done, code;       /* how many RPCs have ended, and the code of the last one */
+    uint32_t attempts;    /* of the RPC that ended last */
 } world;
 
+/* Turns the loop, then moves the time on by 1 ms. */
 static void drain(void)
 {
     tc_loop_drain(world.loop);
@@ -183,7 +185,7 @@ static void an_rpc_meets_the_end_of_a_connection(void **state)
         }
 }
 
-/* The second connection is lost with a hedged RPC. The RPC's next attempt starts at once, and gets a third
+/* The second connection is lost while it carries a hedged RPC. The RPC's next attempt starts at once, and gets a third
  * connection. */
 static void a_hedge_follows_a_loss(void **state)
 {

@@ -32,7 +32,7 @@ struct server_end {
     struct fake_h2 *peer;
     TC_VEC(uint32_t) streams; /* that wait for an answer */
     uint32_t checks, last;    /* the stream of health checks (0: none), and the newest stream */
-    bool over;
+    bool over;                /* the server has ended the connection */
 };
 
 struct rpc {
@@ -49,8 +49,8 @@ static struct {
     struct tc_link asks; /* struct tc_connect: attempts that the server has not answered */
     TC_VEC(struct server_end) ends;
     struct tc_task tasks[TASKS]; /* each makes a step between other tasks */
-    int hops[TASKS];
-    bool good; /* the server accepts, allows 100 streams on each connection and answers */
+    int hops[TASKS];             /* how often each task goes to the end of the serial queue before its step */
+    bool good;                   /* the server accepts, allows 100 streams on each connection and answers */
     uint64_t seed;
     int served;  /* RPCs that ended with OK */
     int checked; /* health check streams that the server accepted */
@@ -59,7 +59,7 @@ static struct {
 /* --- credentials that change --- */
 
 static torc_credentials creds;
-static uint64_t epoch;
+static uint64_t epoch; /* of `creds`; a higher one stands for new credentials */
 
 static struct tc_creds_handshake *creds_start(torc_credentials *c, struct tc_loop *l, struct tc_bytestream *bs,
                                               const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg)
@@ -87,6 +87,7 @@ static void creds_init(void)
 
 /* --- chance --- */
 
+/* Returns a number below n, which the walk's seed decides. */
 static size_t chance(size_t n)
 {
     return (size_t)tc_rng_below(&walk.rng, n);
@@ -111,11 +112,13 @@ static void connect_cancel(struct tc_connect *c)
     tc_free(c);
 }
 
+/* Sends a limit of streams: 100 from a good server, else 0 to 7. */
 static void allow(struct server_end *e)
 {
     fake_h2_setting(e->peer, MAX_CONCURRENT_STREAMS, walk.good ? 100 : (uint32_t)chance(chance(2) ? 3 : 8));
 }
 
+/* Grants or refuses the attempt that has waited longest; a good server grants it. Does nothing if no attempt waits. */
 static void answer_ask(void)
 {
     struct tc_link *link = tc_list_pop(&walk.asks);
@@ -178,6 +181,7 @@ static void listen_to(struct server_end *e)
     }
 }
 
+/* Takes request i out of e->streams, and ends its stream: with OK if the server is good, else perhaps with an error. */
 static void answer(struct server_end *e, size_t i)
 {
     static const uint32_t resets[] = {7 /* REFUSED_STREAM */, 2 /* INTERNAL_ERROR */};
@@ -224,6 +228,8 @@ static void server_step(struct server_end *e)
 
 /* --- the client --- */
 
+/* Returns a new channel, for torc_channel_free; LB policy, health checks and the maximum of connections are chosen at
+ * random. */
 static torc_channel *channel_make(void)
 {
     static const char *const checks[] = {"", "\"loadBalancingConfig\":[{\"round_robin\":{}}],",

@@ -9,6 +9,7 @@
 #define MS TC_NS_PER_MS
 #define NEVER UINT64_MAX
 
+/* Returns the plan of a valid --stage, for bench_plan_fini. */
 static struct bench_plan plan_of(const char *text)
 {
     struct bench_plan p = {0};
@@ -19,7 +20,7 @@ static struct bench_plan plan_of(const char *text)
 static void test_reading(void **state)
 {
     static const struct {
-        const char *text, *read; /* read: NULL: a usage error */
+        const char *text, *read; /* `read`: the stages as bench_plan_append_text shows them; NULL: a usage error */
     } rows[] = {
         {"100/30s", "100/30s"},
         {"100..1000/30s", "100..1000/30s"},

@@ -53,6 +53,7 @@ static void assert_plain(struct tc_buf *text)
     assert_null(strstr(tc_buf_cstr(text), "\xc2\x9b"));
 }
 
+/* Stores the file that `form` makes of the bench in `out`, instead of what `out` held. */
 static void append(void (*form)(const struct bench *b, const struct bench_rows *rows, struct tc_buf *out),
                    const struct bench *b, struct tc_buf *out)
 {
@@ -159,6 +160,7 @@ static void test_csv(void **state)
         fields = 1;
         rows++;
     }
+    /* The header, all RPCs, the messages, a status, three stages, a backend, a locality. */
     assert_true(!quoted && rows == 1 + 1 + 1 + 1 + 3 + 1 + 1);
     tc_buf_fini(&text);
     free_bench(b);
