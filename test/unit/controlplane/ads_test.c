@@ -1,5 +1,10 @@
-/* The server side of a state-of-the-world ADS stream, fed with packed requests, without a connection; resource sets;
- * YAML. */
+/* The server side of a state-of-the-world ADS stream (controlplane/ads.h), without a connection; resource sets that
+ * documents fill (controlplane/resource_load.h); YAML (controlplane/yaml.h).
+ *
+ * `request` packs a DiscoveryRequest of the node "n1" and passes it to the stream. `put` makes the next resource set
+ * (kits/resource_set.h) and pushes. on_send writes each response into `last`, in words; the values of resources are
+ * short texts, not messages. Versions count the changes of a type; nonces count the responses of the stream, of any
+ * type. After a response nothing of its type is pushed until a request with its nonce comes. One thread. */
 #include <string.h>
 
 #include "base/json.h"
@@ -78,6 +83,8 @@ static void put(struct fixture *f, const char *type, const char *name, const cha
     tc_ads_push(f->ads);
 }
 
+/* Sends a request. nonce: of the response that the request answers; "": none. error: the text of a NACK; NULL: none.
+ * `a` and `b`: the names; NULL: fewer names, or none. */
 static void request(struct fixture *f, const char *type, const char *nonce, const char *error, const char *a,
                     const char *b)
 {
@@ -108,6 +115,7 @@ static void on_served(void *arg, const struct tc_served *s)
     tc_buf_printf(arg, "%.*s:%s ", (int)s->name.len, s->name.data, states[s->state]);
 }
 
+/* Expects this state of the stream's resources: "NAME:STATE " for each. */
 static void expect_view(struct fixture *f, const char *text)
 {
     struct tc_buf b = {0};
@@ -231,7 +239,7 @@ static void test_wildcard_by_name(void **state)
     assert_string_equal(tc_buf_cstr(&f->last), "1 3 A");
 }
 
-/* While the node has no set, responses wait; the next push sends them, an empty first response too. */
+/* While the node has no set, responses wait. The first push after that sends them, an empty first response too. */
 static void test_nothing_lost_while_mute(void **state)
 {
     struct fixture *f = *state;
@@ -441,6 +449,7 @@ static void test_yaml(void **state)
     tc_buf_fini(&deep);
 }
 
+/* Returns `head` and behind it n times `part`. The caller owns the buffer. */
 static struct tc_buf repeated(const char *head, const char *part, size_t n)
 {
     struct tc_buf b = {0};
@@ -450,6 +459,7 @@ static struct tc_buf repeated(const char *head, const char *part, size_t n)
     return b;
 }
 
+/* Expects that the text is rejected with this part of a reason. Frees the text. */
 static void expect_refused(struct tc_buf text, const char *reason)
 {
     char *why = NULL;

@@ -1,5 +1,9 @@
-/* Clients of the embedded control plane that ask and do not read, or do not answer, on one connection of fakes/h2. Also
- * the numbers of streams. */
+/* Clients of the embedded control plane that ask and do not read, or do not answer. Also the numbers of streams.
+ *
+ * The control plane serves on a manual loop (kits/server_pipe.h); the test is the client, frame by frame (fakes/h2.h),
+ * on one connection. The client's windows have 65,535 bytes until open_windows. A response of 100 kB does not fit into
+ * them: the server queues the response, and queued_bytes counts it. Functions that send or put run the loop until
+ * nothing is due. One thread. */
 #include "controlplane/control_plane.h"
 
 #include "base/mem.h"
@@ -27,7 +31,7 @@ static void on_request(void *arg, const struct tc_ads_request *request)
     f->stream = request->stream;
 }
 
-/* Puts a cluster of some 100 kB. */
+/* Puts a cluster of some 100 kB, whose content differs with `version`, which is not negative. */
 static void put(struct fixture *f, const char *name, int version)
 {
     char *why = NULL,
@@ -90,6 +94,8 @@ static void ask(struct fixture *f, const char *name)
     ask_on(f, 1, name);
 }
 
+/* Sends a request on the incremental stream 1. nonce "": the request subscribes to the cluster "a"; otherwise the
+ * request answers the response with this nonce. */
 static void ask_incrementally(struct fixture *f, const char *nonce)
 {
     Envoy__Service__Discovery__V3__DeltaDiscoveryRequest r =
@@ -133,6 +139,7 @@ static void requests_wait_for_the_reader(void **state)
     assert_int_equal(queued_bytes(f), 0);
 }
 
+/* Takes all frames that have come. Returns how many bytes of DATA were for stream 1. */
 static size_t sent_bytes(struct fixture *f)
 {
     size_t bytes = 0;

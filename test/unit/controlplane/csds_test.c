@@ -1,4 +1,9 @@
-/* The control plane's CSDS service: the state of its clients, over real streams of both variants of ADS. */
+/* The control plane's CSDS service: the state of its clients, over real streams of both variants of ADS.
+ *
+ * The server and the client's calls are on one loop, on the test's thread (kits/server.h). The control plane has the
+ * cluster "c", and does not have "d". `request` and delta_request return once the control plane has taken the request
+ * in, so an answer of CSDS that is asked for afterwards shows it. `words` makes a text of such an answer. The services
+ * are freed after the server. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -50,6 +55,8 @@ static int teardown(void **state)
     return 0;
 }
 
+/* Subscribes to the clusters "c" and "d". nonce: of the response that the request answers; "": none. error: the text of
+ * a NACK; NULL: none. */
 static void request(struct fixture *f, struct kit_server_call *c, const char *node_id, const char *nonce,
                     const char *error)
 {
@@ -73,6 +80,7 @@ static void request(struct fixture *f, struct kit_server_call *c, const char *no
     tc_buf_fini(&out);
 }
 
+/* Subscribes to the cluster "c" on an incremental stream. */
 static void delta_request(struct fixture *f, struct kit_server_call *c, const char *node_id)
 {
     Envoy__Service__Discovery__V3__DeltaDiscoveryRequest r =
@@ -113,6 +121,7 @@ static void words(const struct tc_rstr *bytes, struct tc_buf *out)
     envoy__service__status__v3__client_status_response__free_unpacked(r, NULL);
 }
 
+/* Expects that FetchClientStatus answers the serialised request with this text (words). */
 static void expect_fetched(struct fixture *f, const char *request_bytes, const char *text)
 {
     struct kit_server_call c;

@@ -1,4 +1,9 @@
-/* The server side of an incremental ADS stream, fed with packed requests, without a connection. */
+/* The server side of an incremental ADS stream (controlplane/delta.h), without a connection.
+ *
+ * `request` packs a DeltaDiscoveryRequest of the node "n1" and passes it to the stream. `put` makes the next resource
+ * set (kits/resource_set.h) and pushes. on_send writes each response into `last`, in words; the values of resources are
+ * short texts, not messages. Nonces count the responses of the stream, of any type, from 1. After a response nothing of
+ * its type is pushed until a request with its nonce comes (`ack`). One thread. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +22,7 @@ typedef Envoy__Service__Discovery__V3__DeltaDiscoveryResponse delta_response;
 struct fixture {
     struct kit_resource_set k;
     struct tc_delta *delta;
-    struct tc_buf last, view; /* last: the last response in words, "nonce +name=value -removed"; view: "name:state" */
+    struct tc_buf last, view; /* last: the last response, "nonce +name=value -removed"; view: of expect_view */
     char version[32];         /* of the last resource sent */
     size_t last_bytes;        /* of the last response */
     int sent, errors;
@@ -92,11 +97,14 @@ static void put(struct fixture *f, const char *type, const char *name, const cha
     tc_delta_push(f->delta);
 }
 
-/* Describes a request: names separated by commas, initial versions as name=version separated by commas. NULL: none. */
+/* Describes a request: names separated by commas, initial versions as name=version separated by commas, at most 4 of
+ * each. NULL: none. error: the text of a NACK. */
 struct ask {
     const char *type, *subscribe, *unsubscribe, *initial, *nonce, *error;
 };
 
+/* Cuts the text at its commas, in place. Stores the parts, at most `max`, in `out`, borrowed from the text. Returns how
+ * many there are: 0 for an empty text. */
 static size_t split(char *text, char **out, size_t max)
 {
     size_t n = 0;
@@ -154,6 +162,7 @@ static void ack(struct fixture *f, const char *type, const char *nonce)
     request(f, (struct ask){type, .nonce = nonce});
 }
 
+/* Expects that `sent` responses were sent since the start of the test, the last of them with this text. */
 static void expect(struct fixture *f, int sent, const char *text)
 {
     assert_int_equal(f->sent, sent);
@@ -168,6 +177,7 @@ static void on_served(void *arg, const struct tc_served *s)
                   s->error.data ? s->error.data : "");
 }
 
+/* Expects this state of the stream's resources: "NAME:STATE" for each, behind it the text of a NACK, then a space. */
 static void expect_view(struct fixture *f, const char *text)
 {
     tc_buf_clear(&f->view);
@@ -305,7 +315,7 @@ static void test_wildcard_by_name_with_initial_versions(void **state)
     assert_non_null(strstr(tc_buf_cstr(&f->last), "-gone"));
 }
 
-/* Responses that became due while mute come with the next push. */
+/* Responses that became due while the node had no set come with the first push after that. */
 static void test_nothing_lost_while_mute(void **state)
 {
     struct fixture *f = *state;

@@ -1,4 +1,9 @@
-/* The load reporting server, over real streams: what clients report, and what they are told. */
+/* The load reporting server, over real streams: what clients report, and what they are told.
+ *
+ * The server and the client's calls are on one loop, on the test's thread (kits/server.h). `report` returns when the
+ * report is written; the server takes it in while KIT_SERVER_UNTIL or expect_told turns the loop. on_report counts the
+ * reports and appends each to `seen`. Nobody reports by a timer: the intervals are only told. The service is freed
+ * after the server. */
 #include <string.h>
 
 #include "base/mem.h"

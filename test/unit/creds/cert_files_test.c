@@ -1,6 +1,10 @@
 /* Certificate files that come late or change: by a write, a rename or a link; certificate before key; to rubbish; to a
- * FIFO. Files that are read again unchanged. SPIFFE bundle maps instead of roots. tc_cert_files_key is equal for equal
- * paths and interval. The epoch of a tc_tls_source changes with the content. */
+ * FIFO. Files that are too large, or read again unchanged. SPIFFE bundle maps instead of roots. tc_cert_files_key is
+ * equal for equal paths and interval. The epoch of a tc_tls_source changes with the content.
+ *
+ * setup makes the certificates and names the files in a folder of the test, but writes none. The refresh interval of
+ * `files` is an hour: only changes and failures make a file be read again. Files that failed are not read
+ * for 100 ms: a test that mends them waits (WAIT). One thread. */
 #include "creds/cert_files.h"
 
 #include <stdio.h>
@@ -16,7 +20,7 @@
 struct fixture {
     char folder[64];
     char *ca, *cert, *key, *map;
-    struct kit_cert root, other, a, b;
+    struct kit_cert root, other, a, b; /* root and other: CAs; a and b: issued by root */
     struct tc_cert_files *files;
 };
 
@@ -84,6 +88,7 @@ static bool have_identity(struct fixture *f, const struct kit_cert *cert)
     return same;
 }
 
+/* Expects that there are no good roots yet, for a reason with this part. */
 static void no_roots(struct fixture *f, const char *text)
 {
     char *why = NULL;
@@ -93,6 +98,7 @@ static void no_roots(struct fixture *f, const char *text)
     tc_free(why);
 }
 
+/* Expects that there are no good certificate and key yet, for a reason with this part. */
 static void no_identity(struct fixture *f, const char *text)
 {
     char *why = NULL;
@@ -221,7 +227,8 @@ static void a_map_takes_the_place_of_roots(void **state)
     WAIT(f, have_roots(f, other));
 }
 
-/* Files are read again when the refresh interval, here a millisecond, is over. */
+/* With a refresh interval of a millisecond, files that come later are read, and content that does not change stays the
+ * same object while several intervals pass. */
 static void the_refresh_interval_counts(void **state)
 {
     struct fixture *f = *state;
@@ -233,7 +240,6 @@ static void the_refresh_interval_counts(void **state)
     write_file(f->ca, f->root.cert_pem);
     WAIT(f, have_roots(f, f->root.cert_pem));
     struct tc_cert_roots *roots = tc_cert_files_roots(f->files, NULL);
-    /* Content that is read again and is unchanged stays the same object. */
     for (uint64_t end = tc_system_clock.monotonic_ns(NULL) + 5 * TC_NS_PER_MS;
          tc_system_clock.monotonic_ns(NULL) < end;) {
         struct tc_cert_roots *now = tc_cert_files_roots(f->files, NULL);
@@ -290,7 +296,6 @@ static void epochs_are_those_of_the_content(void **state)
     write_file(f->key, f->b.key_pem);
     tc_tls_source_init(&after, &(struct tc_tls_source_opts){.roots = again, .identity = again});
     assert_int_not_equal(epoch_of(&after), first);
-    /* Two sources of the same struct tc_cert_files have the same epoch. */
     tc_tls_source_init(&beside, &(struct tc_tls_source_opts){.roots = f->files, .identity = f->files});
     uint64_t second = epoch_of(&beside);
     assert_int_not_equal(second, first);

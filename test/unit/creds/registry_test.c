@@ -1,5 +1,9 @@
 /* Channel credentials: by type and JSON config, as in a bootstrap (A65); from files; for xDS. Their keys, which decide
- * whether connections are shared. */
+ * whether connections are shared.
+ *
+ * Tests make credentials and look at their members; no handshake runs. Credentials of torc_credentials_tls_files have
+ * read their files when they are made. Credentials of a config have not: their files may come later. A test removes the
+ * files that it writes. One thread. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +17,7 @@
 #include "support/cmocka.h"
 #include "support/kits/cert.h"
 
+/* Returns the path of a new file in /tmp (tc_free), which the caller unlinks. */
 static char *write_file(const char *content)
 {
     char *path = tc_strdup("/tmp/torc-creds-XXXXXX");
@@ -23,6 +28,7 @@ static char *write_file(const char *content)
     return path;
 }
 
+/* Expects that no credentials are made, for a reason that has both the type and this part. */
 static void expect_refused(const char *type, const char *config, const char *text)
 {
     char *why = NULL;

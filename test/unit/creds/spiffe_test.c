@@ -1,4 +1,8 @@
-/* SPIFFE ids and trust bundle maps (A87). */
+/* SPIFFE ids and trust bundle maps (A87).
+ *
+ * Ids are texts, and maps are parsed from JSON texts. expect_roots asks a map for the roots of a peer: a leaf
+ * certificate with the given names, which tc_spiffe_map_roots does not verify. The certificates of the maps are `root`
+ * and `other`, which all tests share; base64_of makes the text that stands in a map. One thread. */
 #include "creds/spiffe.h"
 
 #include <openssl/x509.h>
@@ -86,6 +90,7 @@ static char *base64_of(const struct kit_cert *cert)
     return tc_buf_take(&b);
 }
 
+/* Returns the map with one reference; fails the test if it is refused. */
 static struct tc_spiffe_map *parse(const char *json)
 {
     struct tc_validation_errors errors = {0};
@@ -96,6 +101,7 @@ static struct tc_spiffe_map *parse(const char *json)
     return m;
 }
 
+/* Expects that the map is refused, with this part of the errors. */
 static void refused(const char *json, const char *text)
 {
     struct tc_validation_errors errors = {0};
@@ -105,6 +111,7 @@ static void refused(const char *json, const char *text)
     tc_validation_fini(&errors);
 }
 
+/* Expects n roots for a leaf with these names (NULL: without names); -1: none, for a reason with this part. */
 static void expect_roots(const struct tc_spiffe_map *m, const char *sans, int n, const char *text)
 {
     struct kit_cert leaf = kit_cert_make(&(struct kit_cert_opts){.common_name = "leaf", .sans = sans, .issuer = &root});

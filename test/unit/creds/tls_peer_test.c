@@ -1,4 +1,4 @@
-/* At most 4096 TLS peers wait for the application's verdict. */
+/* At most 4096 TLS peers of one hook wait for the application's verdict. */
 #include "support/cmocka.h"
 
 #include "base/mem.h"

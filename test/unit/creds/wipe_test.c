@@ -1,5 +1,9 @@
 /* Secrets are overwritten before their memory is freed. The linker replaces free and realloc (--wrap) by functions that
- * search each block for the secret before it is given back. */
+ * search each block for the secret before it is given back.
+ *
+ * After test_the_test, each test calls `begin` with a secret, has the library use the secret, and calls `end`, which
+ * expects that blocks were searched, and that none had the secret. The linker replaces the calls of this program and of
+ * the library in it. Blocks that shared libraries free (OpenSSL, jansson) are not searched. */
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -21,9 +25,9 @@ void *__real_realloc(void *ptr, size_t size);
 void __wrap_free(void *ptr);
 void *__wrap_realloc(void *ptr, size_t size);
 
-static char needle[64];
-static atomic_bool looking; /* tokens are signed on another thread */
-static atomic_size_t given, found;
+static char needle[64];            /* the secret, or a part of it */
+static atomic_bool looking;        /* tokens are signed on another thread */
+static atomic_size_t given, found; /* blocks given back since `begin`; those of them that had the needle */
 
 static void look(void *ptr)
 {
@@ -73,6 +77,7 @@ static void test_the_test(void **state)
     looking = false;
 }
 
+/* Returns the path of the new file (tc_free), for drop_file. */
 static char *write_file(const char *name, const char *content)
 {
     char *path = tc_asprintf("/tmp/torc-wipe-%d-%s", (int)getpid(), name);

@@ -29,7 +29,7 @@ static void filled_windows_double(void **state)
     assert_true(measure(&b, WINDOW, 1000));
     assert_int_equal(b.window_bytes, 2 * WINDOW);
     assert_int_equal(b.not_before_ms, 1020); /* a round trip after the answer */
-    /* No growth without a bandwidth above the highest. */
+    /* No growth without a bandwidth above that of the last growth. */
     b.window_bytes = WINDOW;
     assert_false(measure(&b, WINDOW, 2000));
     for (uint64_t bytes = WINDOW; b.window_bytes < TC_H2_MAX_WINDOW; bytes *= 2)

@@ -1,5 +1,9 @@
-/* The life of a client's connection: settings, limits, GOAWAY, keepalive, floods, ends. kits/h2 gives the connection
- * and its calls on a manual loop; fakes/h2 is the server. */
+/* The life of a client's connection: settings, limits, GOAWAY, keepalive, floods, ends.
+ *
+ * kits/h2.h gives the connection and its calls, which count their events, on a manual loop; fakes/h2.h is the server,
+ * which answers only what a test has it answer. Events come only while the loop runs (kit_h2_run, tc_loop_advance). The
+ * calls of a connection have the streams 1, 3, 5 and so on. A test with `chunk` runs twice: with reads of any size, and
+ * byte by byte. One thread. */
 #include "base/mem.h"
 #include "http2/connection_internal.h"
 #include "support/cmocka.h"
@@ -8,6 +12,7 @@
 #define OK KIT_H2_OK_HEADERS
 #define OK_TRAILERS "grpc-status: 0\n"
 
+/* Has the server answer the call of stream `id` with the message "y" and OK. */
 static void answer(struct kit_h2 *t, uint32_t id)
 {
     fake_h2_headers(t->peer, id, OK, false);

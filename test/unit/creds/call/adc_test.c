@@ -1,5 +1,10 @@
-/* Application default credentials: the files, the order in which they are looked for, channel credentials made of them,
- * and a service account's tokens. */
+/* Application default credentials (creds/call/adc.h): the files, the order in which they are looked for, channel
+ * credentials made of them, and a service account's tokens.
+ *
+ * `folder` is made before the first test and removed after the last one; a test removes the files that it writes. A
+ * test that reads the environment begins with clean_environment, which makes `folder` the home. No test uses the
+ * network: credentials with a token endpoint are made and freed, and fetch nothing. A service account's tokens are
+ * signed on the background thread, and the loop, which the test turns, delivers them. */
 #include <openssl/pem.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +44,7 @@ static void clean_environment(void)
     setenv("HOME", folder, 1);
 }
 
+/* Returns the path of the new file in `folder` (tc_free). */
 static char *write_file(const char *name, const char *text)
 {
     char *path = tc_asprintf("%s/%s", folder, name);
@@ -89,6 +95,7 @@ static void test_files(void **state)
     }
 }
 
+/* Expects credentials from the environment; or, if not `found`, an error with this part. */
 static void expect_found(bool found, const char *part)
 {
     char *why = NULL;

@@ -1,4 +1,10 @@
-/* Call credentials: by name, composed, with tokens that a thread of their own fetches, and with JWTs in files. */
+/* Call credentials: by name, composed, with tokens of a source (creds/call/token.h), and with JWTs in files.
+ *
+ * struct source is a source of tokens whose fetches the test lets through one by one. The credentials own the source;
+ * *freed shows that they have freed it. A fetch runs on a thread of its own, which shares the source's members with the
+ * test under the mutex; the test sets `fail` and `lives_s` before it allows the fetch.
+ *
+ * struct asker plays an RPC: `ask` asks the credentials, and turn_until turns the loop until answers have come. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -14,15 +20,15 @@
 #include "creds/registry.h"
 #include "support/cmocka.h"
 
-/* A source of tokens. A fetch waits until the test allows it, or aborts it. */
+/* A source of tokens. A fetch waits until the test allows it, or the credentials abort it. */
 struct source {
     struct tc_token_source base;
     pthread_mutex_t mutex;
     pthread_cond_t cond;
-    int running, begun, allowed;
+    int running, begun, allowed; /* fetches: that run now; so far; that may go on */
     bool aborted, fail;
-    int64_t lives_s;
-    bool *freed;
+    int64_t lives_s; /* of the next token */
+    bool *freed;     /* borrowed; set when the source is freed */
 };
 
 static void fetch(struct tc_token_source *base, struct tc_token *out)
@@ -115,6 +121,8 @@ static void on_answer(struct tc_auth_waiter *w, struct tc_auth_metadata *m, cons
         snprintf(a->text, sizeof(a->text), "%s", tc_status_text(error));
 }
 
+/* Returns what `get` returned: 0 with the token in a->token; TORC_EAGAIN, and *a must stay in place until its answer or
+ * a cancel; or another error with the status's code in a->code. */
 static int ask(torc_call_credentials *c, struct tc_loop *loop, struct asker *a)
 {
     static const struct tc_auth_context context = {.service_url = "https://a/b", .method = "m"};

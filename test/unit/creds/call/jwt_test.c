@@ -1,4 +1,9 @@
-/* JWTs: reading the expiry, signing, and the file that holds a JWT. */
+/* JWTs: reading the expiry (creds/call/jwt.h), signing (jwt_sign.h), and the content of a file that holds a JWT
+ * (jwt_file.h).
+ *
+ * token_of makes a JWT of a payload, with a made-up signature: no function under test checks signatures. test_sign
+ * verifies a signature with OpenSSL, and reads the parts of the token back with part_of. Pure functions, one thread, no
+ * file is read. */
 #include <openssl/pem.h>
 
 #include "base/json.h"
@@ -10,6 +15,7 @@
 #include "support/cmocka.h"
 #include "support/openssl_1_1.h"
 
+/* Returns a JWT with this payload, the header {} and the signature "sig" (tc_free). */
 static char *token_of(const char *payload)
 {
     struct tc_buf b = {0};
@@ -125,6 +131,7 @@ static void test_file_content(void **state)
     tc_free(token);
 }
 
+/* Returns the JSON of part i of a JWT: 0 the header, 1 the payload. A new reference. */
 static json_t *part_of(const char *token, int i)
 {
     struct tc_slice rest = tc_slice_str(token), part;

@@ -1,4 +1,8 @@
-/* Responses of token endpoints: tokens and errors. Also transfers that fail, and endpoints that hang. */
+/* Responses of token endpoints: tokens and errors. Also transfers that fail, and endpoints that hang.
+ *
+ * expect_token and expect_failure pass a response to tc_oauth_token, without a network. test_fetch_faults calls
+ * tc_http_fetch on the test's thread; nothing listens on the port that it asks. test_endpoint_that_hangs has whole
+ * credentials: a fetch runs on a thread of its own, and the loop, which the test turns, delivers the answer. */
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>

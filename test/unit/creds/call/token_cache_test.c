@@ -1,4 +1,9 @@
-/* A97's rules for the use and the fetching of tokens, on the test's clock. */
+/* A97's rules for the use and the fetching of tokens (creds/call/token_cache.h), on the test's clock.
+ *
+ * `expect` asks the cache as an RPC does, and checks what the RPC is to do and whether a fetch is to start. `store` and
+ * store_failure store the outcome of that fetch. `advance` moves both clocks, monotonic and realtime. A token serves
+ * until 30 s before its end. Delays of the backoff are random, up to 20 % shorter or longer: a test that waits for the
+ * end of one waits longer than the longest. One thread. */
 #include "base/mem.h"
 #include "creds/call/token_cache.h"
 #include "support/cmocka.h"
@@ -121,14 +126,14 @@ static void test_outage_hurts_only_those_without(void **state)
     /* In backoff, with a token that is valid. */
     for (int i = 0; i < 3; i++)
         expect(f, TC_TOKEN_USE, false);
-    advance(f, 2); /* past the first delay, of 1 s and up to 20 % more */
+    advance(f, 2); /* past the first delay, of 0.8 to 1.2 s */
     expect(f, TC_TOKEN_USE, true);
     store_failure(f, TORC_STATUS_UNAVAILABLE, "down again");
     advance(f, 47);
     expect(f, TC_TOKEN_USE, true);
     store_failure(f, TORC_STATUS_UNAUTHENTICATED, "down for long");
     advance(f, 1);
-    /* Expired during the backoff: the RPC fails with the last attempt's status. */
+    /* Expired during the backoff: the RPC fails with the last fetch's status. */
     expect(f, TC_TOKEN_FAIL, false);
     assert_int_equal(f->cache.error.code, TORC_STATUS_UNAUTHENTICATED);
     assert_string_equal(tc_status_text(&f->cache.error), "down for long");
@@ -195,7 +200,7 @@ static void test_expired_when_it_comes(void **state)
     assert_string_equal(tc_status_text(&t.error), "the token from /run/jwt cannot be used: it expired 5.000 s ago");
     tc_token_refuse_expired(&t, "/run/jwt", &f->clock.clock); /* a failure stays what it is */
     assert_int_equal(t.error.code, TORC_STATUS_UNAVAILABLE);
-    /* As with any failure: no attempt in the backoff, then one. */
+    /* A token that came expired starts the backoff, as any failure does: no fetch in it, then one. */
     tc_token_cache_store(&f->cache, &t);
     expect(f, TC_TOKEN_FAIL, false);
     advance(f, 2);
