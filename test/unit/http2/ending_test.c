@@ -1,6 +1,10 @@
-/* The end of a response as a client's connection reads it from fakes/h2. Whole messages that came before the end are
- * delivered, whatever ends the response. If grpc-status, grpc-message, content-type or grpc-encoding comes twice, the
- * last one counts. The ends of connections are logged. */
+/* The end of a response as a client's connection (kits/h2) reads it from fakes/h2.
+ *
+ * Whole messages that came before the end are delivered, whatever ends the response (enum ending). The end waits for
+ * messages that nobody has asked for; a writer that waits for the window is told at once. If grpc-status, grpc-message,
+ * content-type or grpc-encoding comes twice, the last one counts. The ends of connections are logged.
+ *
+ * A call is stream 1, and stream 3 if it is the connection's second. One thread: events come from kit_h2_run. */
 #include <stdio.h>
 
 #include "base/log.h"
@@ -18,6 +22,7 @@ static const int codes[] = {TORC_STATUS_INTERNAL,    TORC_STATUS_UNAVAILABLE, TO
                             TORC_STATUS_UNAVAILABLE, TORC_STATUS_UNAVAILABLE, TORC_STATUS_RESOURCE_EXHAUSTED,
                             TORC_STATUS_INTERNAL,    TORC_STATUS_UNAVAILABLE};
 
+/* Sends the frame that ends the response on stream 1. Sends nothing for CLOSE and BREAK, which end_bytes plays. */
 static void end_it(struct kit_h2 *t, enum ending ending)
 {
     struct tc_buf trailers = {0};
@@ -55,8 +60,9 @@ static void end_bytes(struct kit_h2 *t, enum ending ending)
         fake_pipe_fail(t->pipe, 0, TORC_ECLOSED, "reset", true);
 }
 
-/* Sends two whole messages and `split` bytes of a third, then the end. Asserts that both messages come before the
- * end. */
+/* Sends two whole messages and `split` bytes of a third, then the end. Asserts that both messages come before the end.
+ * chunk: the most bytes of one read; 0: unlimited. hold: all frames come in one piece. auto_read: each message asks for
+ * the next one; otherwise the messages are asked for once the end has come. */
 static void check_ending(enum ending ending, size_t chunk, bool hold, bool auto_read, size_t split)
 {
     struct kit_h2 t;
@@ -188,7 +194,8 @@ static void a_writer_is_told_before_the_end(void **state)
 }
 
 /* Fields that may come once come twice: the last one counts. A grpc-status-details-bin that contradicts a valid
- * grpc-status makes the status INTERNAL; it is ignored if it comes twice, has no code or is malformed. */
+ * grpc-status makes the status INTERNAL. A grpc-status-details-bin that comes twice, has no code or is malformed is
+ * ignored. */
 static void doubled_fields(void **state)
 {
     static const struct {

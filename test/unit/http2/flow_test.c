@@ -1,5 +1,12 @@
-/* Flow control and back-pressure of a client's connection in both directions, and callbacks that end streams. fakes/h2
- * is the server. The windows that it grants have HTTP/2's default of 65,535 bytes. */
+/* Flow control and back-pressure of a client's connection (kits/h2) in both directions, and callbacks that end streams.
+ *
+ * fakes/h2 is the server. The windows that the server grants have HTTP/2's default of 65,535 bytes until a test opens
+ * them further. The client grants WINDOW bytes to a stream at first, unless a test sets another size, and
+ * TC_H2_MAX_WINDOW bytes to the connection. Bandwidth pings are on in window_grows_with_bandwidth and in
+ * small_windows_open_again alone.
+ *
+ * A message that a test sends is borrowed until on_written, or until the test cancels the call. One thread: callbacks
+ * come from the loop alone, which kit_h2_run and tc_loop_advance run. */
 #include "base/mem.h"
 #include "http2/connection_internal.h"
 #include "support/cmocka.h"
@@ -69,7 +76,7 @@ static void window_is_enforced(void **state)
     kit_h2_fini(&t);
 }
 
-/* A message that is larger than the window: the window opens again for the message's bytes once it is asked for. */
+/* A message that was asked for and is larger than the window: the window opens again for the message's bytes. */
 static void large_message_received(void **state)
 {
     (void)state;
@@ -283,8 +290,8 @@ static void at_the_end(struct kit_h2_call *call, const char *event)
         assert_true(tc_h2_client_stream_finished(call->stream));
 }
 
-/* The server ends the call while our message waits for a window that never opens: on_written comes at once, though
- * the end waits for a message that nobody has asked for. The writer can tell that the call has ended. */
+/* The server ends the call while our message waits for the window: on_written comes at once, though the end waits for
+ * a message that nobody has asked for. The writer can tell that the call has ended. */
 static void written_when_the_response_ends(void **state)
 {
     (void)state;
@@ -470,8 +477,9 @@ static struct {
     unsigned fired;
 } plan;
 
-static struct kit_h2_call opened;
+static struct kit_h2_call opened; /* the call of action 4 */
 
+/* Does what the plan says. `call` is the call of the event; NULL: an event of the connection. */
 static void act(struct kit_h2 *t, struct kit_h2_call *call)
 {
     plan.fired++;

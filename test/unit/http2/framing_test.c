@@ -1,4 +1,8 @@
-/* Length-prefixed messages, without a connection: the decoder fed in pieces of several sizes, its memory, gzip. */
+/* Length-prefixed messages, without a connection: the decoder fed in pieces of several sizes, its memory, gzip.
+ *
+ * A decoded message belongs to the test, which drops it with tc_rstr_unref. With `blocks` the memory of messages is
+ * counted (tc_blocks_lent), and a block of a message of about 1 MiB serves the next message of that size. Without
+ * `blocks` the memory comes from the system. One thread. */
 #include "http2/framing.h"
 
 #include <string.h>
@@ -33,6 +37,8 @@ static int feed(struct tc_h2_decoder *d, const void *data, size_t len, size_t st
     return 0;
 }
 
+/* Feeds the bytes whole, one at a time and three at a time. Asserts the decoder's code, and the text that feed makes.
+ * max: of a message, in bytes. */
 static void check_feed(enum tc_h2_encoding encoding, size_t max, const void *data, size_t len, int rc, const char *want)
 {
     const size_t steps[] = {SIZE_MAX, 1, 3};
@@ -106,8 +112,9 @@ static void announced_size_takes_no_memory(void **state)
     tc_buf_fini(&out);
 }
 
-/* While a message comes, its memory is at most 64 KiB or twice the bytes that came, whichever is more, beside a head of
- * at most 64 bytes. A message of up to 512 KiB never takes more memory than its length, beside the head. */
+/* While a message comes in pieces of 1,000 bytes, its memory is at most 64 KiB or twice the bytes that came, whichever
+ * is more, beside a head of at most 64 bytes. A message of 64 to 512 KiB never takes more memory than its length,
+ * beside the head. */
 static void room_grows_with_what_came(void **state)
 {
     (void)state;
@@ -135,8 +142,8 @@ static void room_grows_with_what_came(void **state)
     }
 }
 
-/* A message of 1 MiB leaves its block to the next message of that size, which then has room for all its bytes at
- * once. */
+/* A message of 1 MiB leaves its block to the next message of that size. Once more than 64 KiB of that message have
+ * come, it has room for all its bytes. */
 static void kept_memory_has_room_for_the_whole(void **state)
 {
     (void)state;
@@ -160,6 +167,8 @@ static void kept_memory_has_room_for_the_whole(void **state)
     tc_blocks_end(blocks);
 }
 
+/* Decodes a message of `len` bytes in pieces of 1,000, 9,000, 81,000 and 729,000 bytes. Asserts its content. `blocks`
+ * may be NULL. */
 static void check_large(size_t len, struct tc_blocks *blocks)
 {
     char *data = tc_malloc(len + 5);

@@ -1,5 +1,9 @@
-/* Glitches at a client: which frames of its server (fakes/h2) count, and how many are allowed; how much a turn of the
- * loop reads and inflates. A client allows 10,000 glitches a second, and two seconds' worth at once. */
+/* Glitches at a client (kits/h2): which frames of its server (fakes/h2) count, and how many are allowed; how much a
+ * turn of the loop reads and inflates.
+ *
+ * A client allows 10,000 glitches a second, and two seconds' worth at once. The clock stands still unless a test
+ * advances it. DATA and RST_STREAM that the client sends give credit (http2/glitches.c), which count_from_now takes
+ * back. Streams are numbered 1, 3, ... as their calls were opened. One thread. */
 #include "base/mem.h"
 #include "http2/connection_internal.h"
 #include "http2/framing.h"
@@ -66,6 +70,7 @@ static void empty_frames_within_a_message(void **state)
     }
 }
 
+/* Sends `n` equal frames in one piece, and runs the loop. */
 static void put_frames(struct kit_h2 *t, int n, uint8_t type, uint32_t stream, const void *payload, size_t len)
 {
     fake_h2_hold(t->peer, true);
@@ -389,8 +394,9 @@ static void late_frames_of_what_we_reset(void **state)
     }
 }
 
-/* Sends a header block on stream `id`: a field `x` with a value of `len` bytes, then `references` to that field, a
- * byte each. */
+/* Sends a header block on stream `id`: the fields of OK, a field `x` with a value of `len` bytes, which enters the
+ * compression table, then `references` to that field, a byte each. `len` is at most 4,000, so that the table takes the
+ * field. */
 static void put_bomb(struct kit_h2 *t, uint32_t id, size_t len, size_t references)
 {
     struct tc_buf block = {0};

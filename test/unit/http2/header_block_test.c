@@ -1,6 +1,12 @@
 /* Calls that end while their header block is under way: the rest of the block is dropped, and the memory of the call,
- * which may serve another call by then, stays untouched. A client and a server, each against fakes/h2 on a manual
- * loop. */
+ * which may serve another call by then, stays untouched.
+ *
+ * A client (kits/h2) and a server's connection (struct server), each against fakes/h2 on a manual loop. A block comes
+ * as HEADERS and CONTINUATION. The call ends between the two frames (enum meeting), or in a turn whose read budget ends
+ * within the block.
+ *
+ * A client's stream lies in the arena of its call, which the call's owner may use again. A server's stream belongs to
+ * its connection, which keeps the stream as a spare one for a later request. One thread. */
 #include "base/mem.h"
 #include "base/poison.h"
 #include "http2/client_stream_internal.h"
@@ -11,7 +17,7 @@
 #define OK KIT_H2_OK_HEADERS
 #define OK_TRAILERS "grpc-status: 0\n"
 #define FIELDS "mark: of the call that ended\nother: x\n"
-/* Bytes that a connection reads before others have their turn. */
+/* Bytes that a connection reads before others have their turn (BYTES_AT_ONCE of http2/read.c). */
 #define READ_BUDGET (512u * 1024u)
 
 /* How the end of the call and the rest of its header block meet. */
@@ -38,11 +44,13 @@ static void block_writes(struct fake_pipe *pipe, struct fake_h2 *peer, struct tc
 
 /* --- the client --- */
 
-/* The memory of a call that ended, cleared as for its next user; poisoned under AddressSanitizer. */
+/* The memory of a call that ended: where its stream lay, in the call's arena. NULL before end_call. */
 struct memory {
     struct tc_h2_client_stream *stream;
 };
 
+/* Cancels the call, and zeroes the memory of its stream, which is poisoned from then on under AddressSanitizer. Stores
+ * where that memory is. */
 static void end_call(struct kit_h2_call *call, struct memory *memory)
 {
     memory->stream = tc_h2_client_stream_of(call->stream);
@@ -52,6 +60,7 @@ static void end_call(struct kit_h2_call *call, struct memory *memory)
     tc_arena_reset(&call->arena);
 }
 
+/* Asserts that the memory is still zero. */
 static void assert_untouched(const struct memory *memory)
 {
     static const struct tc_h2_client_stream zero;
@@ -59,7 +68,7 @@ static void assert_untouched(const struct memory *memory)
     assert_memory_equal(memory->stream, &zero, sizeof(zero));
 }
 
-/* Asserts that the connection serves another call. */
+/* Asserts that the connection serves another call, on stream `id`. */
 static void assert_serves(struct kit_h2 *t, uint32_t id)
 {
     struct kit_h2_call next;
@@ -204,6 +213,7 @@ static void cancel_first(struct server *s)
     assert_null(s->conn->streams.in_block);
 }
 
+/* The server under test. The argument of a stream's events is the stream's place in server_of->streams. */
 static struct server *server_of;
 
 static void on_server_message(void *arg, struct tc_rstr *message)
@@ -240,6 +250,7 @@ static const struct tc_h2_conn_events server_events = {.on_stream = on_stream};
 #define REQUEST                                                                                                        \
     ":method: POST\n:scheme: http\n:path: /a.B/C\n:authority: a\ncontent-type: application/grpc\nte: trailers\n"
 
+/* Fills *s, connects, and has the client open a request on stream 1 that does not end yet. */
 static void server_init(struct server *s)
 {
     struct tc_h2_opts opts;

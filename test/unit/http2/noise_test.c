@@ -1,5 +1,9 @@
-/* Random frames, most of them almost right, from fakes/h2 to a client and to a server: nothing aborts, nothing leaks,
- * every call ends. Each round is made from a seed. */
+/* Random frames, most of them almost right, from fakes/h2 to a client (kits/h2) and to a server: nothing aborts,
+ * nothing leaks (LeakSanitizer would report it), every call ends.
+ *
+ * A round is made from a seed, which is the round's number. A round draws at most FRAMES frames for a connection of
+ * its own, on a manual loop, and then ends the peer's bytes. struct noise knows what was sent, so that most frames are
+ * valid; `rarely` lets frames through that are not. One thread. */
 #include <stdio.h>
 
 #include "base/random.h"
@@ -36,11 +40,13 @@ struct noise {
     bool ended[8]; /* END_STREAM was sent on stream 2n + 1 */
 };
 
+/* Returns a random number below `limit`. */
 static size_t below(struct noise *n, size_t limit)
 {
     return (size_t)tc_rng_below(&n->rng, limit);
 }
 
+/* Returns true once in 150 times on average. */
 static bool rarely(struct noise *n)
 {
     return below(n, 150) == 0;

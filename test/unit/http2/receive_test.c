@@ -8,13 +8,15 @@
 #define OK KIT_H2_OK_HEADERS
 #define WINDOW 65536u
 
+/* Writes the length of a message into its prefix, data[1] to data[4]. The flag byte, data[0], stays as it is. */
 static void put_prefix(char *data, size_t len)
 {
     for (int i = 0; i < 4; i++)
         data[4 - i] = (char)(len >> (8 * i));
 }
 
-/* Returns how far a stream's window was opened once the first 16,000 bytes of a message of that length had come. */
+/* Returns by how many bytes a stream's window was opened once the first 16,000 bytes of a message of `len` bytes, with
+ * its prefix, had come. wanted: the message was asked for before it came. */
 static size_t opened_for(size_t len, bool wanted)
 {
     struct tc_h2_opts opts;
@@ -50,8 +52,8 @@ static void window_opens_for_a_message(void **state)
     assert_int_equal(opened_for(1000000, false), 0);
 }
 
-/* A message opens the window when it is asked for, not before. Messages of the same size do not open it further and
- * further. */
+/* A message opens the window when the message is asked for, not before. Messages of the same size do not open the
+ * window further and further. */
 static void window_stays_open_for_messages(void **state)
 {
     (void)state;
@@ -86,6 +88,7 @@ static void window_stays_open_for_messages(void **state)
     kit_h2_fini(&t);
 }
 
+/* Sends the response's headers and the first 1,000 bytes, with the prefix, of a message of `len` bytes. */
 static void begin_message(struct kit_h2 *t, uint32_t id, size_t len)
 {
     char first[1000] = {0};

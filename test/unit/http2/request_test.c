@@ -4,8 +4,8 @@
 #include "support/cmocka.h"
 #include "support/kits/h2.h"
 
-/* Makes a call whose metadata has one value of this size. Returns the call's status code, with its text in `text`, or
- * -1 if the call was sent. */
+/* Makes a call whose metadata has one value of `bytes` bytes. Returns the call's status code, with the status's text in
+ * `text`; or -1, with `text` empty, if the call was sent. */
 static int send_headers(struct kit_h2 *t, size_t bytes, char text[512])
 {
     struct kit_h2_call call;
@@ -119,7 +119,7 @@ static void data_before_headers(void **state)
     kit_h2_fini(&t);
 }
 
-/* RFC 9113 6.3: PRIORITY on stream 0 ends the connection. On another stream it does not. */
+/* RFC 9113 6.3: PRIORITY on stream 0 ends the connection. PRIORITY on another stream does not. */
 static void priority_of_stream_0(void **state)
 {
     (void)state;

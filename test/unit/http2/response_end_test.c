@@ -11,7 +11,7 @@
 
 struct row {
     const char *headers;  /* the first block; the stream ends with it when `more` is NULL */
-    const char *more;     /* the bytes of a DATA frame */
+    const char *more;     /* the six bytes of a DATA frame */
     const char *trailers; /* NULL: DATA ends the stream */
     int code;
     const char *text;
@@ -36,6 +36,7 @@ static const struct row rows[] = {
     {":status: 431\n", NULL, NULL, TORC_STATUS_INTERNAL, "server answered with HTTP status 431", false},
 };
 
+/* chunk: the most bytes of one read; 0: unlimited. */
 static void run_row(size_t i, size_t chunk)
 {
     const struct row *row = &rows[i];

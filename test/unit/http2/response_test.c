@@ -1,5 +1,9 @@
-/* Responses of fakes/h2 as a client reads them: the rows run step by step, byte by byte, and at once. Also what a
- * client sends, and the limits on header lists, informational responses and error pages. */
+/* Responses of fakes/h2 as a client (kits/h2) reads them. A row is a script of the server, and the end and the events
+ * that the call must have. The rows run step by step, byte by byte, and at once. Also what a client sends, and the
+ * limits on header lists, informational responses and error pages.
+ *
+ * A bad response ends its call alone: the connection serves the next call. The first call of a connection is stream 1,
+ * the next one stream 3. One thread: events come from kit_h2_run. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -352,6 +356,7 @@ static void play(struct fake_h2 *peer, const struct step *s, uint32_t id)
     }
 }
 
+/* chunk: the most bytes of one read; 0: unlimited. hold: all steps come in one piece. */
 static void run_row(const struct row *row, size_t chunk, bool hold)
 {
     struct kit_h2 t;
@@ -488,6 +493,7 @@ static void metadata_received(void **state)
     }
 }
 
+/* Returns the text of OK and of `n` further fields with values of `value_len` bytes, for tc_free. */
 static char *many_fields(size_t n, size_t value_len)
 {
     struct tc_buf b = {0};

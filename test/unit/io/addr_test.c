@@ -1,4 +1,8 @@
-/* Addresses: to and from text and sockaddr, equality and hashes, their bounds, hosts of authorities. */
+/* Addresses (io/addr.h): to and from text and sockaddr, equality and hashes, their bounds, hosts of authorities.
+ *
+ * The texts are the canonical form, which clients hash into rings. A Unix address owns a reference to its path, which
+ * tc_addr_fini drops; the other addresses here own nothing. The zone "lo" must be an interface of the system. The last
+ * section makes addresses that collide under XXH64 with a known seed. One thread. */
 #include "io/addr.h"
 
 #include <arpa/inet.h>
@@ -8,6 +12,7 @@
 #include "base/mem.h"
 #include "support/cmocka.h"
 
+/* Asserts that the text is parsed, and that the address is printed as `canonical`. */
 static void check_text(const char *text, const char *canonical)
 {
     struct tc_addr a;
@@ -232,8 +237,9 @@ static uint64_t word_of_mixed(uint64_t mixed)
     return rotl(mixed * inverse(P1), 33) * inverse(P2);
 }
 
-/* Bytes 2 to 9 of each address make up for what bytes 0 and 1 did to the state: XXH64 with a known seed gives all
- * addresses the same hash. tc_addr_hash gives each address a different hash. */
+/* `key` holds what tc_addr_hash takes of an IPv6 address: port, scope, address. Bytes 2 to 9 of each address make up
+ * for what bytes 0 and 1 did to the state: XXH64 with a known seed gives all keys the same hash. tc_addr_hash gives
+ * each address a different hash. */
 static void addresses_of_one_plain_hash_differ(void **state)
 {
     (void)state;

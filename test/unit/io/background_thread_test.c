@@ -10,10 +10,11 @@
 
 struct step {
     struct tc_job job;
-    pthread_t by;
-    unsigned at;
+    pthread_t by; /* the thread that ran the job */
+    unsigned at;  /* the place of the job among those that ran, from 1 */
 };
 
+/* How many jobs ran. The test's thread sets the number only while no such job runs. */
 static unsigned steps;
 
 static void note(struct tc_job *job)

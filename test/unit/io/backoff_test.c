@@ -1,4 +1,4 @@
-/* Connection backoff: bounds of each step (connection-backoff.md). */
+/* Connection backoff (connection-backoff.md): the bounds of each delay, the reset, and other options. */
 #include "io/backoff.h"
 
 #include <math.h>

@@ -23,7 +23,7 @@ static void test_socket(void **state TC_UNUSED)
     assert_true(tc_descriptor_socket(-1, SOCK_STREAM, 0) < 0);
 }
 
-/* Systems without SOCK_CLOEXEC prepare each socket by this function. */
+/* Systems without SOCK_CLOEXEC prepare each socket by tc_descriptor_prepare. */
 static void test_prepare(void **state TC_UNUSED)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);

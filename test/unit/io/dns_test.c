@@ -1,5 +1,9 @@
 /* Name look-ups (tc_dns, over c-ares) on a real loop against a small name server in this file, over UDP on loopback. A
- * manual loop resolves literals only. */
+ * manual loop resolves literals only.
+ *
+ * A fixture owns the loop, the name server, the tc_dns, which asks that server alone, and the last result. The loop
+ * drives both sides on the test's thread: the name server answers only while a test turns the loop. The names that the
+ * server is asked for end with a dot, so that the search list of resolv.conf does not count. */
 #include "io/dns.h"
 
 #include <ares.h>
@@ -17,8 +21,8 @@
 
 enum { TYPE_A = 1, TYPE_AAAA = 28, NXDOMAIN = 3, SERVFAIL = 2 };
 
-/* Answers by the first label of the name: "both", "v4", "v6", "nx", "fail", "empty" or "many". Does not answer other
- * names. */
+/* Answers by the first label of the name. "v4": two IPv4 addresses; "v6": one IPv6 address; "both": all three; "many":
+ * 20 IPv4 addresses; "empty": no address; "nx": NXDOMAIN; "fail": SERVFAIL. Does not answer other names. */
 struct name_server {
     int fd;
     uint16_t port;
@@ -43,6 +47,7 @@ static void put_answer(struct tc_buf *b, unsigned type, const void *data, size_t
     tc_buf_append(b, data, len);
 }
 
+/* Appends the records of that type. Returns their number. */
 static unsigned put_answers(struct tc_buf *b, struct tc_slice label, unsigned type)
 {
     struct in6_addr in6;
@@ -107,12 +112,13 @@ static void on_query(void *arg, unsigned events, bool error)
         answer(s, tc_slice_of(buf, (size_t)n), &from);
 }
 
+/* The result that on_result was given. `clear` frees the texts and the status. */
 struct result {
     bool called;
-    char *texts[64];
+    char *texts[64]; /* `n` of them */
     size_t n;
     struct tc_status error;
-    struct tc_dns *free_inside;
+    struct tc_dns *free_inside; /* on_result frees it; NULL: none */
 };
 
 struct fixture {
@@ -184,6 +190,7 @@ static int teardown(void **state)
     return 0;
 }
 
+/* Looks the host up with port 443, and turns the loop until the result is in f->result. */
 static void look_up(struct fixture *f, const char *host)
 {
     clear(&f->result);

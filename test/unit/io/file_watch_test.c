@@ -1,5 +1,9 @@
-/* Files that change by a write, by a rename, or because a link that leads to them is replaced. The folder and the loop
- * are real. Other files of the folder are written as well. */
+/* Files that change by a write, by a rename, or because a link that leads to them is replaced (io/file_watch.h). Other
+ * files of the folder are written as well.
+ *
+ * A fixture owns a real loop and a folder under /tmp with the file a.yaml. The test's thread changes files, and turns
+ * the loop, which calls on_change. A test waits for a call up to fifty seconds, since a busy machine may be slow. The
+ * look once a second is tested in file_poll_test.c. */
 #include "io/file_watch.h"
 
 #include <fcntl.h>
@@ -22,6 +26,7 @@ static void on_change(void *arg)
     ((struct fixture *)arg)->calls++;
 }
 
+/* Returns the path of a file in the folder, for tc_free. */
 static char *path_of(const struct fixture *f, const char *name)
 {
     return tc_asprintf("%s/%s", f->folder, name);
@@ -67,7 +72,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Turns the loop until on_change was called `calls` times in all; fails after fifty seconds. */
+/* Turns the loop until on_change was called at least `calls` times in all; fails after fifty seconds. */
 static void turn_until(struct fixture *f, int calls)
 {
     uint64_t end = tc_loop_clock_ns(f->loop) + 50 * TC_NS_PER_S;
