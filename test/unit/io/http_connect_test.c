@@ -1,17 +1,21 @@
-/* HTTP CONNECT over fakes/pipe, whose other end is the proxy, on a manual loop; and addresses with a proxy hop. The
- * answers of expect_tunnel and expect_failure come whole, and then one byte at a time. */
+/* HTTP CONNECT over fakes/pipe, on a manual loop: the request, its outcomes and its end by cancel. The request has end
+ * 0 of the pipe. End 1 has no owner: the test plays the proxy there. The answers of expect_tunnel and expect_failure
+ * come whole, and then one byte at a time. `start` begins each scene, and `finish` ends it: `finish` asserts that the
+ * byte stream was closed, and cancels a request that still runs. test_via needs no loop: it is about addresses with a
+ * proxy hop. */
 #include "base/mem.h"
 #include "io/http_connect.h"
 #include "support/cmocka.h"
 #include "support/fakes/pipe.h"
 
+/* A request for a tunnel to backend.test:443, and its outcome. */
 struct tunnel {
     struct tc_loop *loop;
     struct fake_pipe *pipe;
-    struct tc_http_connect *connect;
-    int called;
-    struct tc_bytestream *bs;
-    struct tc_status error;
+    struct tc_http_connect *connect; /* NULL once on_done was called */
+    int called;                      /* calls of on_done */
+    struct tc_bytestream *bs;        /* the tunnel, owned; NULL: none */
+    struct tc_status error;          /* owned; without a failure all zero */
 };
 
 static void on_done(void *arg, struct tc_bytestream *bs, const struct tc_status *error)
@@ -24,6 +28,7 @@ static void on_done(void *arg, struct tc_bytestream *bs, const struct tc_status 
         t->error = tc_status_ref(error);
 }
 
+/* Sets all of *t. `authorization` may be empty. */
 static void start(struct tunnel *t, const char *authorization)
 {
     *t = (struct tunnel){.loop = tc_loop_new(&(struct tc_loop_opts){.manual = true})};
@@ -48,6 +53,7 @@ static void finish(struct tunnel *t)
     tc_loop_free(t->loop);
 }
 
+/* Asserts the whole text that the request has written, and leaves it unread. */
 static void expect_request(struct tunnel *t, const char *wanted)
 {
     tc_loop_drain(t->loop);
@@ -56,6 +62,7 @@ static void expect_request(struct tunnel *t, const char *wanted)
     assert_memory_equal(seen.data, wanted, seen.len);
 }
 
+/* Sends `answer` from the proxy; with `slowly` one byte at a time. */
 static void put(struct tunnel *t, const char *answer, bool slowly)
 {
     size_t len = strlen(answer);
@@ -73,7 +80,7 @@ static void expect_tunnel(const char *answer)
         struct tunnel t;
         char rest[16];
         start(&t, "");
-        /* The target's first bytes come right after the proxy's answer: none of them is taken. */
+        /* The target's first bytes come right after the proxy's answer: the request reads none of them. */
         struct tc_buf both = {0};
         tc_buf_printf(&both, "%s\r\nSETTINGS", answer);
         put(&t, tc_buf_cstr(&both), slowly);

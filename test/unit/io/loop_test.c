@@ -1,5 +1,8 @@
 /* The loop: the order within a turn, timers, posts, wake-ups, its end, forks. main says which tests run on a real loop
- * over libuv, which on a manual loop, and which on both. */
+ * over libuv (REAL), which on a manual loop (MANUAL), and which on both. The setup of REAL and MANUAL stores the loop
+ * in *state, and teardown frees it. The test's thread turns the loop; other threads post to it and wake it. Steps and
+ * callbacks append to `trace`, which the setups empty. The clock_gettime of this file lets a test make the clock gain
+ * time or stand still; such a test ends with a clock that runs. */
 #include "io/loop.h"
 
 #include <poll.h>
@@ -17,6 +20,7 @@
 #include "io/watch.h"
 #include "support/cmocka.h"
 
+/* The names of what has run, in order; `note` appends them. */
 static char trace[256];
 
 /* The clock gains clock_step_ns with each reading, as if the machine were slow or the process were stopped for a while.
@@ -49,6 +53,8 @@ static void note(const char *what)
     memcpy(trace + used, what, strlen(what) + 1);
 }
 
+/* A task and a timer. After init_step each of them notes the step's name when it runs, then defers `then_defer`, queues
+ * `then_end` for the turn's end, and cancels `then_cancel`. NULL: nothing to do. All pointers are borrowed. */
 struct step {
     struct tc_task task;
     struct tc_timer timer;
@@ -84,6 +90,7 @@ static struct step step(struct tc_loop *loop, const char *name)
     return (struct step){.loop = loop, .name = name};
 }
 
+/* Called where the step stays: its task and its timer are not copied afterwards. */
 static void init_step(struct step *s)
 {
     tc_task_init(&s->task, on_step);
@@ -181,6 +188,7 @@ static void a_turn_is_bounded(void **state)
     assert_int_equal(e.runs, 15000);
 }
 
+/* `arg`: the descriptor (int *), of which one byte is read. */
 static void on_pipe_readable(void *arg, unsigned events, bool error)
 {
     assert_false(error);
@@ -272,8 +280,8 @@ struct post {
 struct poster {
     struct tc_loop *loop;
     pthread_t thread;
-    struct post *posts;
-    int seen;
+    struct post *posts; /* POSTS of them, owned by the test */
+    int seen;           /* posts that have run; the loop's thread alone uses it */
 };
 
 static int total_seen;
@@ -321,11 +329,12 @@ static void posts_from_four_threads_all_arrive_in_order(void **state)
     }
 }
 
+/* One of two players. Its task runs on `mine` and posts the other's task to `theirs`, until neither has a run left. */
 struct pingpong {
     struct tc_loop *mine, *theirs;
     struct tc_task task;
     struct pingpong *other;
-    int left;
+    int left; /* runs of the task to come */
     atomic_bool done;
 };
 
@@ -370,12 +379,13 @@ enum { LATE_POSTS = 100 }; /* of each thread; all threads' posts are fewer than 
 /* A thread that posts to a loop, and wakes it, until the loop has taken LATE_POSTS of the thread's posts or refuses
  * one. */
 struct late_poster {
-    struct tc_loop *loop; /* a reference */
+    struct tc_loop *loop; /* a reference, which the thread drops */
     pthread_t thread;
     unsigned posted, refused;
-    atomic_uint *ran;
+    atomic_uint *ran; /* posts of all threads that have run; borrowed */
 };
 
+/* Frees itself when it runs. */
 struct counted_task {
     struct tc_task task;
     atomic_uint *ran;

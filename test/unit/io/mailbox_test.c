@@ -1,4 +1,7 @@
-/* Messages to a loop: in order, from any thread, dropped when the mailbox is closed. */
+/* Messages to a loop: in order, from any thread, dropped when the mailbox is closed. Letters free themselves, and
+ * append to `text`: the letter x appends "x" when it runs and "-x" when it is dropped. The first three tests send
+ * letters to a manual loop. Other threads send there only from within the drop of a letter, which waits for them. The
+ * last test has a real loop, which the test's thread turns, and threads that send numbered messages. */
 #include "io/mailbox.h"
 
 #include <pthread.h>

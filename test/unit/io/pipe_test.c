@@ -1,4 +1,5 @@
-/* fakes/pipe: the byte streams in memory that other tests use. */
+/* fakes/pipe: the byte streams in memory that other tests use. Each end has a reader, whose handler keeps what
+ * comes. */
 #include "support/fakes/pipe.h"
 
 #include "support/cmocka.h"
@@ -6,8 +7,8 @@
 struct reader {
     struct tc_bytestream *bs;
     struct tc_buf in;
-    size_t calls, writable;
-    ssize_t last;
+    size_t calls, writable; /* events, and those with WRITABLE */
+    ssize_t last;           /* what the last read returned */
 };
 
 static void on_event(void *arg, unsigned events)

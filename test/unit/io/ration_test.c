@@ -5,10 +5,10 @@
 
 struct worker {
     struct tc_task task;
-    struct tc_ration *ration;
-    size_t bytes; /* of one piece of its work */
-    unsigned left, done;
-    unsigned turn; /* in which the worker did its last piece */
+    struct tc_ration *ration; /* the loop's */
+    size_t bytes;             /* of one piece of its work */
+    unsigned left, done;      /* pieces */
+    unsigned turn;            /* in which the worker did its last piece */
 };
 
 static unsigned turn;
@@ -27,6 +27,8 @@ static void work(struct tc_task *task)
         tc_ration_wait(w->ration, &w->task);
 }
 
+/* Returns a manual loop, which the caller frees. Sets `n` workers with `pieces` pieces of `bytes` bytes each, and
+ * defers their tasks in order. */
 static struct tc_loop *loop_of(struct worker *workers, size_t n, size_t bytes, unsigned pieces)
 {
     struct tc_loop *loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 1});

@@ -1,5 +1,7 @@
 /* Real sockets: connecting, listening, bytes both ways, files at the paths of Unix sockets, peers that go away,
- * descriptors that run out, and forks. */
+ * descriptors that run out, and forks. Client and server share one real loop, which the test's thread turns: most tests
+ * call listen_on, then connect_both, and wait by turning the loop. A test whose event never comes hangs. Unix sockets
+ * that are not abstract have relative paths. `teardown` closes and frees what a test leaves open. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -24,22 +26,23 @@ struct end {
     struct tc_buf in, out;
     size_t out_at;
     bool echo;
-    bool ended;
+    bool ended;     /* a read returned 0 */
     size_t blocked; /* writes that returned TORC_EAGAIN */
-    ssize_t error;
+    ssize_t error;  /* TORC_E* of the first read or write that failed; 0: none */
 };
 
 struct fixture {
     struct tc_loop *loop;
-    struct tc_listen_socket *listener;
+    struct tc_listen_socket *listener; /* owned; NULL: none */
     struct end client;
-    TC_VEC(struct end *) accepted;
-    bool echo;
-    bool connected;
-    struct tc_status error;
-    struct tc_connect *connect;
+    TC_VEC(struct end *) accepted; /* owned, oldest first */
+    bool echo;                     /* of ends that are accepted from now on */
+    bool connected;                /* on_connect was called, with a byte stream or an error */
+    struct tc_status error;        /* of connecting; owned */
+    struct tc_connect *connect;    /* under way; NULL: none */
 };
 
+/* Writes what is left of `out`, until all is written, a write would block, or an error. */
 static void pump(struct end *e)
 {
     while (e->error == 0 && e->out_at < e->out.len) {
@@ -135,6 +138,7 @@ static int teardown(void **state)
     return 0;
 }
 
+/* Returns the address of the text. The caller ends it with tc_addr_fini. */
 static struct tc_addr parse(const char *text)
 {
     struct tc_addr a;
@@ -158,6 +162,7 @@ static void start_connect(struct fixture *f, const struct tc_addr *a, uint64_t t
     assert_false(f->connected); /* no callback inside tc_connect_start */
 }
 
+/* Connects the client to the listener, and turns the loop until both ends are there. Fails the test on an error. */
 static void connect_both(struct fixture *f)
 {
     start_connect(f, tc_listen_socket_addr(f->listener), 5000);
@@ -167,6 +172,8 @@ static void connect_both(struct fixture *f)
         fail_msg("%s", tc_status_text(&f->error));
 }
 
+/* Sends `len` bytes from the client to a server that echoes, and asserts that they come back. The client must not have
+ * sent anything before. */
 static void check_echo(struct fixture *f, size_t len)
 {
     for (size_t i = 0; i < len; i++)
@@ -275,6 +282,7 @@ static void a_refused_connection_says_so(void **state)
     tc_addr_fini(&a);
 }
 
+/* Asserts that a listener at `address` is refused, and that the file at `path`, which is not a socket, stays. */
 static void expect_left_alone(struct fixture *f, const char *path, const char *address)
 {
     struct tc_addr a = parse(address);

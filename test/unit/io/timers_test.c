@@ -1,4 +1,7 @@
-/* The timer wheel: timers of a loop against a naive model, then the wheel alone. */
+/* The timer wheel. random_timers_fire_as_the_model_says starts, stops and fires timers of a manual loop at random, and
+ * holds each against a model: a plain array in which `first` finds the timer that must fire next. The other tests use
+ * the wheel alone, without a loop. The seeds of the random numbers are fixed, so that each run is the same. All times
+ * are in ms. */
 #include "io/loop.h"
 #include "io/timers.h"
 
@@ -7,9 +10,10 @@
 
 enum { TIMERS = 400, STEPS = 20000 };
 
+/* A timer, and what the model knows of it. */
 struct model {
     struct tc_timer timer;
-    uint64_t due_ms, order;
+    uint64_t due_ms, order; /* `order`: how many starts came before its own */
     bool active;
 };
 
@@ -35,7 +39,7 @@ static struct model *first(void)
     return best;
 }
 
-/* Draws from 0 ms to some two years, with every magnitude equally likely. */
+/* Draws from 0 ms to some two years: any value below 2^n, with n from 1 to 36 equally likely. */
 static uint64_t random_delay_ms(void)
 {
     return tc_rng_u64(&fx.rng) >> (64 - 1 - tc_rng_below(&fx.rng, 36));

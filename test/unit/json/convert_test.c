@@ -1,5 +1,7 @@
 /* JSON to bytes and back with the schema of test/json, by tables: values, well-known types, proto2 and options; then
- * bytes of other encoders and broken bytes, limits, arguments, and a text that is split into values. */
+ * bytes of other encoders and broken bytes, limits, arguments, and a text that is split into values. In a table of
+ * `struct row` JSON is converted to bytes, and these bytes to JSON (`play`); the rows of `bytes` begin with bytes. All
+ * tests use one linked schema, which set_up makes and tear_down frees. */
 #include "kit.h"
 
 static torc_schema *schema;
@@ -356,6 +358,7 @@ static void bytes(void **state)
         ROW(ALL, "\xda\x02\x00", "{}"),
         /* Another wire type, an unknown field, an unknown group. */
         ROW(ALL, "\x1d\x01\x02\x03\x04\xc8\x0d\x01\xcb\x0d\x08\x01\xcc\x0d", "{}"),
+        /* Bytes that are cut short, a field with the number 0, text that is not UTF-8. */
         ROW(ALL, "\xcb\x0d\x08\x01", "bytes that are not a message"),
         ROW(ALL, "\x18", "bytes that are not a message"),
         ROW(ALL,
@@ -364,6 +367,7 @@ static void bytes(void **state)
             "bytes that are not a message"),
         ROW(ALL, "\x00\x01", "bytes that are not a message"),
         ROW(ALL, "\x72\x01\xff", "field f_string: text that is not UTF-8"),
+        /* -1 as a varint of 32 bits, and a bool whose varint is 2^63. */
         ROW(ALL, "\x18\xff\xff\xff\xff\x0f", "{\"fInt32\":-1}"),
         ROW(ALL, "\x68\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", "{\"fBool\":true}"),
         /* 2^32 is 0 in 32 bits, which is a default value. It is not 0 in 64 bits, and it is true. */
@@ -438,6 +442,7 @@ static void bytes(void **state)
 
 /* --- limits --- */
 
+/* Returns `n` times `open`, then `n` times `close`. The caller frees the buffer. */
 static struct tc_buf nested(const char *open, const char *close, size_t n)
 {
     struct tc_buf text = {0};

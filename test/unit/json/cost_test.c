@@ -1,5 +1,7 @@
 /* The cost of descriptors, messages and texts of a peer, in allocated bytes. Where a loop would cost time and no
- * memory, the table that the loop would walk is replaced: a walk would crash on a NULL. */
+ * memory, the table that the loop would walk is replaced: a walk would crash on a NULL. The library's allocator is the
+ * one below (set_up). It counts, and asserts that the system has memory. A test calls count(), then what it measures,
+ * and looks at `peak`, `taken` or `live`. One thread runs all tests. */
 #include <torc/memory.h>
 
 #include "kit.h"
@@ -8,6 +10,7 @@ enum { WIDE = 30000 };
 
 static size_t live, peak, taken; /* bytes now; the most since count(); the sum of all requests since count() */
 
+/* Stands before each allocation. `unused` keeps the memory behind it aligned. */
 struct head {
     size_t size, unused;
 };
@@ -59,7 +62,7 @@ static int set_up(void **state)
 }
 
 /* Returns a linked schema. Its message M has a list of M, and WIDE fields with the label, each in a oneof of its own if
- * `oneofs` is set. */
+ * `oneofs` is set. The caller frees the schema. */
 static torc_schema *wide(unsigned label, bool oneofs)
 {
     struct tc_buf file = {0}, m = {0};
@@ -88,7 +91,7 @@ static torc_schema *wide(unsigned label, bool oneofs)
 }
 
 /* Converts input that begins with a brace from JSON to bytes, while the table by_number of M is NULL. Converts other
- * input from bytes to JSON. Returns the code. */
+ * input from bytes to JSON. `json` has a byte to look at even if `size` is 0. Returns the code. */
 static int convert(const torc_schema *s, const char *json, size_t size, const struct torc_json_options *o)
 {
     torc_schema_message *m = (torc_schema_message *)torc_schema_find_message(s, "M");
@@ -109,6 +112,7 @@ static int convert(const torc_schema *s, const char *json, size_t size, const st
     return rc;
 }
 
+/* Returns `before`, `n` times `part`, and `after`. The caller frees the buffer. */
 static struct tc_buf times(const char *before, const char *part, size_t n, const char *after)
 {
     struct tc_buf text = {0};
@@ -146,7 +150,8 @@ static void messages_of_wide_types(void **state)
     tc_buf_fini(&bytes);
 }
 
-/* max_bytes bounds the text within one message, too, not only between messages. A template ends at about 1 MiB. */
+/* max_bytes stops the writer in the middle of a message, too, not only between messages. A template ends soon
+ * after 1 MiB. */
 static void texts_of_wide_types(void **state)
 {
     const struct torc_json_options all = {TORC_SIZE(torc_json_options), .emit_defaults = TORC_ON,
@@ -208,8 +213,8 @@ static void templates_of_oneofs(void **state)
 
 /* --- memory of a conversion --- */
 
-/* Asserts that the bytes become text, and that the conversion takes at most 40 times the bytes and 64 KiB of memory,
- * besides three times the text, whose buffer is copied as it grows. Frees `bytes`. */
+/* Asserts that the bytes become text, and that the conversion never holds more memory than the sum of 64 KiB, 40 bytes
+ * for each byte of `bytes`, and 3 bytes for each byte of the text, whose buffer doubles as it grows. Frees `bytes`. */
 static void written(const torc_schema *s, const char *type, struct tc_buf *bytes)
 {
     char *text = NULL;
@@ -254,8 +259,8 @@ static void memory_of_writing(void **state)
     torc_schema_free(s);
 }
 
-/* Reading JSON takes at most 20 times the text of memory, besides three times the bytes, whose buffer is copied as it
- * grows. A reader that stops at a max_bytes of 1 MiB has taken less than 3 MiB. */
+/* The reader never holds more memory than the sum of 20 bytes for each byte of the JSON and 3 bytes for each byte of
+ * the result, whose buffer doubles as it grows. A reader that stops at a max_bytes of 1 MiB holds less than 3 MiB. */
 static void memory_of_reading(void **state)
 {
     const struct torc_json_options small = {TORC_SIZE(torc_json_options), .max_bytes = 1 << 20};
@@ -287,8 +292,9 @@ static void memory_of_reading(void **state)
 
 /* --- schemas --- */
 
-/* Returns the descriptor of `depth` messages G within one another, and of an empty message E within the innermost. Each
- * inner message is a group of two fields of the message around it. `full_name` is that of the outermost message. */
+/* Returns the descriptor of `depth` messages G within one another, and of an empty message E within the innermost. The
+ * message around an inner message has two fields, a and b, and both have the inner message as their group. `full_name`
+ * is that of the outermost message, with a dot in front. The caller frees the buffer. */
 static struct tc_buf shared_groups(unsigned depth, const char *full_name)
 {
     struct tc_buf m = {0}, name = {0};
@@ -344,7 +350,7 @@ static void features_given_again(void **state)
 }
 
 /* Returns a file of `n` extensions whose descriptors are small. Their full names are long, since the message in which
- * they are defined has a long name. */
+ * they are defined has a long name. The caller frees the buffer. */
 static struct tc_buf long_names(const char *name, unsigned n)
 {
     struct tc_buf file = {0}, m = {0}, f = field_of("e", 1, OPTIONAL, AN_INT32, NULL);
@@ -361,7 +367,8 @@ static struct tc_buf long_names(const char *name, unsigned n)
     return file;
 }
 
-/* Names may take 512 MiB at most. A file that is refused no longer counts, and its memory is freed. */
+/* The descriptors of a schema, with their names, may take 512 MiB of memory at most. A file that is refused no longer
+ * counts, and its memory is freed. */
 static void memory_of_names(void **state)
 {
     torc_schema *s = torc_schema_new();
@@ -435,7 +442,8 @@ static void missing_imports(void **state)
     struct tc_buf file = file_of("x.proto", NULL);
     char name[16];
     (void)state;
-    /* A name counts once, also where a file imports it many times, or imports itself. */
+    /* A name counts once among the 16384 that a schema may have, also where a file imports it many times, or imports
+     * itself. */
     for (int i = 0; i < 16000; i++) {
         snprintf(name, sizeof(name), "i%d", i);
         put_text(&file, 3, name);

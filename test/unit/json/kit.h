@@ -1,4 +1,5 @@
-/* The schema of test/json, and descriptors that a test writes field by field. */
+/* The schema of test/json, and descriptors that a test writes field by field. Buffers and arguments are not NULL unless
+ * a function says so. A buffer that a function frees is empty afterwards and may be used again. */
 #ifndef TEST_UNIT_JSON_KIT_H
 #define TEST_UNIT_JSON_KIT_H
 
@@ -64,7 +65,7 @@ static inline void put_part(struct tc_buf *b, unsigned number, struct tc_buf *pa
     tc_buf_fini(part);
 }
 
-/* Returns a FieldDescriptorProto. `type_name`: NULL for none. */
+/* Returns a FieldDescriptorProto, which the caller frees. `type_name`: NULL for none. */
 static inline struct tc_buf field_of(const char *name, unsigned number, unsigned label, unsigned type,
                                      const char *type_name)
 {
@@ -78,6 +79,7 @@ static inline struct tc_buf field_of(const char *name, unsigned number, unsigned
     return f;
 }
 
+/* Appends a field to the content of a DescriptorProto. `type_name`: NULL for none. */
 static inline void put_field(struct tc_buf *message, const char *name, unsigned number, unsigned label, unsigned type,
                              const char *type_name)
 {
@@ -85,7 +87,7 @@ static inline void put_field(struct tc_buf *message, const char *name, unsigned 
     put_part(message, 2, &f);
 }
 
-/* Returns a FileDescriptorProto of proto3. `package`: NULL for none. */
+/* Returns a FileDescriptorProto of proto3, which the caller frees. `package`: NULL for none. */
 static inline struct tc_buf file_of(const char *name, const char *package)
 {
     struct tc_buf f = {0};
@@ -126,7 +128,7 @@ static inline void refused(struct tc_buf *file, int code, const char *want)
 }
 
 /* Returns a file "x.proto" of package p with the message M. `fields` is the content of M after its name. Frees
- * `fields`. */
+ * `fields`. The caller frees the file. */
 static inline struct tc_buf file_with(struct tc_buf *fields)
 {
     struct tc_buf file = file_of("x.proto", "p"), m = {0};
@@ -137,7 +139,8 @@ static inline struct tc_buf file_with(struct tc_buf *fields)
     return file;
 }
 
-/* Returns a file "e.proto" of the edition with these features. Frees `features`. */
+/* Returns a file "e.proto" of the edition, a number of descriptor.proto (1000: 2023), with these features. Frees
+ * `features`. The caller frees the file. */
 static inline struct tc_buf edition_file(unsigned edition, struct tc_buf *features)
 {
     struct tc_buf file = {0}, options = {0};
@@ -151,7 +154,7 @@ static inline struct tc_buf edition_file(unsigned edition, struct tc_buf *featur
 
 /* --- text of a schema --- */
 
-/* Asserts the text of what the name stands for, or the text of the error. */
+/* Asserts the text of what the name stands for; if there is none, the text of the error. */
 static inline void described(const torc_schema *s, const char *name, const char *want)
 {
     torc_error *error = NULL;

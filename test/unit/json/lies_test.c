@@ -1,5 +1,7 @@
-/* Descriptors that lie are refused, mostly with a text that names the place. Fields that claim one JSON name are
- * accepted (names_in_json). */
+/* Descriptors that lie are refused, mostly with a text that names the place: they are malformed, look like what they
+ * are not, or are longer than allowed. Most scenes write a FileDescriptorProto field by field (kit.h), and `refused`
+ * adds it to a schema of its own, links the schema, asserts code and text, and frees the file. Fields that claim one
+ * JSON name are accepted (names_in_json). A buffer is empty again after put_part has put it into another. */
 #include "kit.h"
 
 static void malformed_files(void **state)
@@ -126,8 +128,8 @@ static void false_forms(void **state)
     }
 }
 
-/* Of two fields that claim one JSON name, one keeps it, and the other has the name of the .proto file in JSON. So has a
- * field that claims "@type". A json_name in brackets is refused. */
+/* Of two fields that claim one JSON name, one keeps it. The JSON name of the other is its name in the .proto file, and
+ * so is the JSON name of a field that claims "@type". A json_name in brackets is refused. */
 static void names_in_json(void **state)
 {
     static const struct {
@@ -170,7 +172,8 @@ static void names_in_json(void **state)
     torc_schema_free(s);
 }
 
-/* Returns a file of proto2 with M, which leaves 5 and 10 to 199 to extensions, and with an extension of M. */
+/* Returns a file of proto2 with M, which leaves the numbers 5 and 10 to 199 to extensions, and with an extension of M
+ * that has this number and label. The caller frees the file. */
 static struct tc_buf extended(unsigned number, unsigned label)
 {
     static const unsigned ranges[][2] = {{100, 200}, {10, 150}, {5, 6}};

@@ -1,5 +1,8 @@
 /* Schemas: look-ups, files in any order and later ones, texts and templates, editions, imports, links that fail,
- * limits. */
+ * limits. Each test makes its own schema: that of test/json (kit_schema), or an empty one to which it adds files that
+ * it writes field by field (kit.h). A schema takes files (torc_schema_add_file), and look-ups find nothing until
+ * torc_schema_link has linked them. One thread uses it. Tests look inside the schema (json/model.h): failed_links and
+ * sets compare its sizes, and links_of_new_files spoils the tables that a link must not walk. */
 #include "kit.h"
 
 /* --- look-ups --- */
@@ -182,7 +185,8 @@ static void group_within_itself(void **state)
 }
 
 /* A group that two fields share is written at the first of them. The group of an extension is written at the extension
- * alone. Default values of bytes have their escapes already. In an edition a reserved name that is not an identifier is
+ * alone. The default value of a bytes field comes with escapes, which stay as they are; a quote, a control character or
+ * a backslash that is not part of an escape gets one. In an edition a reserved name that is not an identifier is
  * written as a string. */
 static void texts_that_lie(void **state)
 {
@@ -361,7 +365,7 @@ static void put_extension(struct tc_buf *file)
 }
 
 /* Returns a file of package `late` with the message M, the service S, an extension of Old, and an import. M has a field
- * of the message type `type`; NULL: M has no field. */
+ * of the message type `type`; NULL: M has no field. The caller frees the file. */
 static struct tc_buf late_file(const char *type)
 {
     struct tc_buf file = file_of("late.proto", "late"), m = {0}, service = {0};
@@ -376,7 +380,7 @@ static struct tc_buf late_file(const char *type)
     return file;
 }
 
-/* Asserts the JSON of an Old whose bytes have field 150, which only the extension of late_file defines. */
+/* Asserts the JSON of an Old whose bytes have field 150, which only put_extension defines. */
 static void converted(const torc_schema *s, const char *want)
 {
     char *text = NULL;
@@ -474,8 +478,8 @@ static void links_of_new_files(void **state)
     torc_schema_free(s);
 }
 
-/* Where a file and a type have one name, a name that ends in .proto means the file, and any other the type. With a dot
- * in front it means the type. */
+/* Where a file and a type have one name, a name that ends in .proto means the file, and any other the type. A name with
+ * a dot in front means the type. */
 static void files_and_types_of_one_name(void **state)
 {
     static const char *const names[][2] = {{"proto", "p.proto"}, {"M", "p.M"}};

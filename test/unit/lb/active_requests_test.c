@@ -8,9 +8,9 @@
 #include "base/mem.h"
 
 struct fixture {
-    struct tc_arena arena;
-    struct tc_pick_args args;
-    struct tc_active_requests *total, *a, *b;
+    struct tc_arena arena;                    /* of the calls */
+    struct tc_pick_args args;                 /* of all picks */
+    struct tc_active_requests *total, *a, *b; /* a reference each; those of two endpoints, and their total */
 };
 
 static int set_up(void **state)
