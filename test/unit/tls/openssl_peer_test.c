@@ -1,5 +1,14 @@
-/* TLS of Torc's client or server, over fakes/pipe, with a peer that is OpenSSL alone: what the peer may negotiate and
- * send. */
+/* TLS of Torc's client or server with a peer that is OpenSSL alone: what the peer may negotiate and send.
+ *
+ * Torc's side is on end 0 of the fixture's pipe (kits/tls_pair): f->client, or f->server after start_server_on_end_0.
+ * End 1 has no owner: struct raw_peer plays it, with memory BIOs whose bytes raw_pump and raw_put pass to the pipe. So
+ * a test decides what the peer sends, and how many of its messages Torc finds in the pipe at once.
+ *
+ * Bounds shown: the certificates of a peer; handshake messages without data; the bytes that one read takes; the answers
+ * that are queued for a peer that does not read.
+ *
+ * The fixture frees Torc's side and the pipe. Each test frees its peer with raw_free. OpenSSL's error queue must be
+ * empty at the end of a test. Everything runs on the test's thread, on a manual loop. */
 #include "tls/tls.h"
 
 #include <openssl/err.h>
@@ -11,14 +20,14 @@
 #include "support/kits/tls_pair.h"
 #include "support/openssl_1_1.h"
 
-/* A peer that is OpenSSL alone, with memory BIOs on end 1 of the pipe. */
-
+/* The peer on end 1 of the pipe. `ssl` owns the BIOs: OpenSSL reads what Torc sent from `in`, and writes to `out`. */
 struct raw_peer {
     SSL_CTX *ctx;
     SSL *ssl;
     BIO *in, *out;
 };
 
+/* Returns a peer for raw_free, which has not begun its handshake. A server has the pair's server certificate. */
 static struct raw_peer raw_new(bool server)
 {
     struct raw_peer p = {.ctx = SSL_CTX_new(server ? TLS_server_method() : TLS_client_method())};
@@ -38,6 +47,8 @@ static struct raw_peer raw_new(bool server)
     return p;
 }
 
+/* Passes bytes both ways, in ten rounds, and goes on with the peer's handshake until it is finished. After that, the
+ * bytes of Torc's side stay unread in `in`. */
 static void raw_pump(struct raw_peer *p, struct kit_tls_pair *f)
 {
     for (int i = 0; i < 10; i++) {
@@ -81,6 +92,7 @@ static void a_server_without_alpn_is_refused(void **state)
     raw_free(&peer);
 }
 
+/* Starts Torc's server on end 0, where kits/tls_pair has the client. */
 static void start_server_on_end_0(struct kit_tls_pair *f)
 {
     struct tc_tls_opts server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
@@ -90,6 +102,7 @@ static void start_server_on_end_0(struct kit_tls_pair *f)
     tc_tls_context_unref(ctx);
 }
 
+/* Moves what the peer has written into the pipe, without running the loop. */
 static void raw_put(struct raw_peer *p, struct kit_tls_pair *f)
 {
     char buf[4096];
@@ -192,7 +205,8 @@ static void put_data(struct raw_peer *p, struct kit_tls_pair *f)
     raw_put(p, f);
 }
 
-/* Connects a Torc client to a server that is OpenSSL alone. The server sends one byte, which the client receives. */
+/* Connects a Torc client to a server that is OpenSSL alone, with TLS of this version at most. The server sends one
+ * byte, which the client receives. Returns the server, for raw_free. */
 static struct raw_peer raw_server_up(struct kit_tls_pair *f, int version)
 {
     struct tc_tls_opts client = kit_tls_pair_client_opts();
@@ -269,10 +283,11 @@ static void renegotiations_without_data_are_bounded(void **state)
     raw_free(&peer);
 }
 
+/* A task that finds out how much the client has not read when the loop comes to the task. */
 struct witness {
     struct tc_task task;
-    struct kit_tls_pair *f;
-    size_t unread;
+    struct kit_tls_pair *f; /* borrowed */
+    size_t unread;          /* bytes */
 };
 
 static void note_unread(struct tc_task *task)

@@ -65,7 +65,7 @@ static void names_do_not_cover_more(void **state)
 
 struct listing {
     struct tc_buf text;
-    const char *until;
+    const char *until; /* the name that ends the search; NULL: none */
 };
 
 static bool on_name(void *arg, enum tc_san_kind kind, struct tc_slice name)
@@ -76,6 +76,8 @@ static bool on_name(void *arg, enum tc_san_kind kind, struct tc_slice name)
     return l->until && tc_slice_eq_str(name, l->until);
 }
 
+/* Asserts that a certificate with these subject alternative names (OpenSSL's syntax; NULL: none) is listed as `text`,
+ * which has `count` names. The listing ends after the name `until`; NULL: after the last one. */
 static void expect_names(const char *sans, const char *until, const char *text, size_t count)
 {
     struct kit_cert cert = kit_cert_make(&(struct kit_cert_opts){.common_name = "cn.test", .sans = sans});

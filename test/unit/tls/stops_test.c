@@ -1,5 +1,12 @@
 /* Servers that stop within the handshake: they fall silent, close, or send garbage. Servers that close an established
- * connection within a record or after it. */
+ * connection before, within or after a record.
+ *
+ * Torc's client is on end 0 of a pipe (kits/tls_pair), the server on end 1. `pump` passes the server's bytes on, and
+ * stops after any number of them, so that each case ends at a chosen byte. In a handshake the client must then fail
+ * with a reason; on a connection it must tell an end with close_notify from an end without it (`cut`).
+ *
+ * Each case makes and frees its own pair and its own server. The certificates are made once for all tests. Everything
+ * runs on the test's thread, on a manual loop. */
 #include "tls/tls.h"
 
 #include <openssl/err.h>
@@ -9,7 +16,7 @@
 #include "support/cmocka.h"
 #include "support/kits/tls_pair.h"
 
-/* A server that is OpenSSL alone, with memory BIOs on end 1 of the pipe. */
+/* A server that is OpenSSL alone. `ssl` owns the BIOs: `in` has what the client sent, `out` what the server sends. */
 struct server {
     SSL_CTX *ctx;
     SSL *ssl;
@@ -26,6 +33,7 @@ static int choose_h2(SSL *ssl, const unsigned char **out, unsigned char *out_len
     return SSL_TLSEXT_ERR_OK;
 }
 
+/* Returns a server for server_free, with TLS of this version at most. */
 static struct server server_new(int version)
 {
     struct server s = {.ctx = SSL_CTX_new(TLS_server_method())};
@@ -48,7 +56,8 @@ static void server_free(struct server *s)
     SSL_CTX_free(s->ctx);
 }
 
-/* Passes on the server's bytes, until it has sent `most` in all. Returns false if the server has fewer. */
+/* Passes bytes both ways, until the client was sent `most` bytes of the server in all, or no side has more to send.
+ * Returns false if the server has fewer than `most`. */
 static bool pump(struct server *s, struct kit_tls_pair *f, size_t most)
 {
     for (bool more = true; more && s->sent < most;) {
@@ -105,7 +114,8 @@ static bool stop_at(int version, size_t most, enum end end)
     return enough;
 }
 
-/* Stops after 0 to 12 bytes, where record and message headers are, and then at every 61st byte. The ends take turns. */
+/* Stops after 0 to 12 bytes, where the first headers of a record and a message are, and then at every 61st byte, until
+ * the client is connected. The ends take turns. */
 static void stops_within_the_handshake(void **state)
 {
     (void)state;
@@ -118,8 +128,8 @@ static void stops_within_the_handshake(void **state)
     }
 }
 
-/* The connection ends after part of a record, after the whole record, or after a close_notify as well. The stream is
- * marked as cut unless close_notify came. */
+/* The connection ends before a record, within the record, after it, or after a close_notify behind the record. The
+ * stream is marked as cut unless close_notify came. */
 static void an_end_without_close_notify_is_said(void **state)
 {
     (void)state;

@@ -13,13 +13,13 @@
 #ifndef __SANITIZE_THREAD__
 
 static TC_THREAD_LOCAL bool ends; /* the thread has run its function */
-static TC_THREAD_LOCAL int held;  /* locks of the thread; a foreign section is a read lock */
+static TC_THREAD_LOCAL int held;  /* rwlocks that the thread holds; a foreign section is a read lock */
 static unsigned taken;            /* write locks of all threads, which are OpenSSL's */
 static unsigned inside, outside;  /* write locks of a thread that ends: taken while it held another lock, and while
                                      it held none */
 
 typedef int lock_fn(pthread_rwlock_t *lock);
-static lock_fn *rdlock, *wrlock, *unlock;
+static lock_fn *rdlock, *wrlock, *unlock; /* libc's, which the replacements call; NULL before the first call */
 
 static void find(void)
 {

@@ -1,6 +1,12 @@
 /* Peers that a handshake accepts or refuses: names, roots, certificates of clients, the verify callback. Contexts that
- * are refused. Names that a connected peer may be addressed by (peer_is). kits/tls_pair has a client and a server over
- * fakes/pipe. */
+ * are refused. Names that a connected peer may be addressed by (peer_is).
+ *
+ * kits/tls_pair has Torc's client and Torc's server over fakes/pipe, and lists which names each certificate has. A test
+ * changes one option of a side and asserts who fails: the side that refuses gets the reason, and the other side an
+ * alert. kit_tls_pair_assert_failed compares a part of the error's text.
+ *
+ * The fixture makes the pair for each test, and frees it with what both sides own. Its teardown fails if OpenSSL's
+ * error queue is not empty. Everything runs on the test's thread, on a manual loop. */
 #include "tls/tls.h"
 
 #include <openssl/err.h>
@@ -105,7 +111,7 @@ static void what_is_not_a_host_is_refused(void **state)
     }
 }
 
-/* A81: names that come after the handshake. */
+/* A81: a call may name another host than the handshake did. */
 static void what_is_not_a_host_is_not_the_peer(void **state)
 {
     struct kit_tls_pair *f = *state;
@@ -179,6 +185,8 @@ static void an_expired_certificate_is_refused(void **state)
     kit_tls_pair_assert_failed(&f->client, "certificate verify failed: certificate has expired");
 }
 
+/* Returns the options of a server that asks for a client's certificate as `verify` says. They borrow the texts of the
+ * certificates. */
 static struct tc_tls_opts mutual_server(enum tc_tls_verify verify)
 {
     struct tc_tls_opts server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
@@ -217,6 +225,8 @@ static void an_optional_client_certificate_may_be_missing(void **state)
     kit_tls_pair_shake(f, &client, "backend.test", &server);
     kit_tls_pair_assert_both_up(f);
 }
+
+/* Verify callbacks. `arg` is an int that counts the calls. */
 
 static bool refuse_backend(void *arg, struct x509_st *leaf, const char *name, struct tc_buf *why)
 {
@@ -265,6 +275,7 @@ static void the_verify_callback_cannot_overrule_the_chain(void **state)
 
 /* Contexts. */
 
+/* Asserts that the context is refused with an error that contains `text`, and that OpenSSL's error queue is empty. */
 static void assert_refused(const struct tc_tls_opts *opts, const char *text)
 {
     struct tc_status error = {0};

@@ -1,5 +1,12 @@
 /* The bootstrap: which members are accepted and which are refused, with the texts of the errors; the environment
- * variables; the keys of servers; which authorities share a client. */
+ * variables; the keys of servers; the limits; which authorities share a client.
+ *
+ * Each test parses texts, and compares the parsed bootstrap or the error, which lists every fault with its path in the
+ * text. The only supported types of channel credentials are "insecure" and "tls" (kit_xds_creds_supported). The
+ * node is compared as the message that goes to the server, since the parser serialises it.
+ *
+ * The tests have no fixture: each drops its references. The test of the environment sets the process's variables, and
+ * unsets them at its end. Everything runs on the test's thread. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -17,6 +24,7 @@
 
 #define SERVER "{\"server_uri\": \"s\", \"channel_creds\": [{\"type\": \"insecure\"}]}"
 
+/* Fails the test if the text is refused. Returns a bootstrap with one reference. */
 static struct tc_xds_bootstrap *parse(const char *text)
 {
     struct tc_status error = {0};
@@ -36,6 +44,7 @@ static void assert_refused(const char *text, const char *reason)
     tc_status_fini(&error);
 }
 
+/* Returns the node's message, unpacked; the caller frees it. */
 static Envoy__Config__Core__V3__Node *node_of(const struct tc_xds_bootstrap *b)
 {
     Envoy__Config__Core__V3__Node *node =
@@ -177,6 +186,9 @@ static void unknown_fields_and_wrong_types(void **state)
     tc_status_fini(&error);
 }
 
+/* Reads the bootstrap with these values of GRPC_XDS_BOOTSTRAP and GRPC_XDS_BOOTSTRAP_CONFIG; NULL: the variable is not
+ * set. reason NULL: asserts that the bootstrap has the node id "chosen". Otherwise asserts that the error contains
+ * `reason`, and the path if one is set. */
 static void assert_environment(const char *path, const char *config, const char *reason)
 {
     struct tc_status error = {0};
@@ -327,7 +339,7 @@ static void shared_clients(void **state)
 #define THIRD "{\"server_uri\": \"third\", \"channel_creds\": [{\"type\": \"insecure\"}]}"
     static const struct {
         const char *text;
-        bool top, x; /* shared */
+        bool top, x; /* whether one client holds the resources of the top level, of authority "x", for all targets */
     } cases[] = {
         {SHARE("], \"authorities\": {\"x\": {}}"), true, true},
         {SHARE("," SERVER "], \"authorities\": {\"x\": {}}"), true, true}, /* one server twice */

@@ -1,4 +1,13 @@
-/* Incremental ADS, seen from its server: the kit's xDS client on a fake transport, with the test as the server. */
+/* Incremental ADS, seen from its server: which names and versions a request has, which response a request answers, and
+ * what silence, removals, new streams and fallback servers mean.
+ *
+ * kits/xds gives the client on a fake transport; the test is the server. assert_request compares the oldest request
+ * that the server k.server did not take yet, in the form 'Type +[subscribed] -[unsubscribed] {initial versions}
+ * "nonce"'. `respond` sends resources "name|value@version", removed ones "-name", and an error "!name". assert_told
+ * compares what a watcher has heard since the last time.
+ *
+ * Each test begins with `start` or start_as and finishes with `end`, which frees the client with its watches.
+ * Everything runs on the test's thread, on a manual loop: time passes only in tc_loop_advance. */
 #include "support/cmocka.h"
 #include "support/kits/xds.h"
 
@@ -10,10 +19,13 @@
 
 #include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
 
+/* A format with three texts: further features of s1, further servers, further members of the node. Each text is empty
+ * or begins with a comma. */
 static const char bootstrap[] =
     "{\"xds_servers\": [{\"server_uri\": \"s1\", \"channel_creds\": [{\"type\": \"insecure\"}],"
     " \"server_features\": [\"torc.incremental_ads\"%s]}%s], \"node\": {\"id\": \"node1\"%s}}";
 
+/* A text for `servers`: the fallback server s2. */
 static const char second[] = ", {\"server_uri\": \"s2\", \"channel_creds\": [{\"type\": \"insecure\"}],"
                              " \"server_features\": [\"torc.incremental_ads\"]}";
 
@@ -404,8 +416,9 @@ static void fallback(void **state)
     end();
 }
 
-/* Gets "a" from the first server, loses that server, asks the second one for "a" and "b", and connects the first one
- * again, which gets the version of its own "a". Returns how many streams the first server has had. */
+/* Starts a client that gets "a" from the first server, loses that server, asks the second one for "a" and "b", and
+ * connects the first one again, which gets the version of its own "a". Returns how many streams the first server has
+ * had. Stores the second server in *s2, borrowed until `end`. */
 static unsigned connect_again_beside(struct fake_xds_server **s2)
 {
     start("", second);

@@ -1,5 +1,12 @@
-/* The ADS stream, state of the world: requests, acknowledgement, watchers and flow control. kits/xds gives the client
- * over a scripted transport, on a manual loop; the test is the server. */
+/* The ADS stream, state of the world: requests, acknowledgement, watchers and flow control; and the dump of the cache.
+ *
+ * kits/xds gives the client over a scripted transport; the test is the server s1 (k.server). assert_request compares
+ * the oldest request that the test did not take yet, in the form 'Type [names] "version" "nonce"'. assert_told compares
+ * what a watcher has heard since the last time. While k.server->connected is false a request waits for the transport:
+ * it is recorded, but counts as under way, and no further one is made.
+ *
+ * The fixture makes the client and the watchers a, b and c for each test, and frees them with the watches that are
+ * left. Everything runs on the test's thread, on a manual loop: time passes only in tc_loop_advance. */
 #include <stdio.h>
 
 #include "support/case.h"
@@ -293,7 +300,8 @@ static void dropped_while_a_response_was_on_its_way(void **state)
     assert_request("");
 }
 
-/* Watches many names, or ends the watches. */
+/* on: initialises n watchers, each for a name of its own that begins with `kind`. Otherwise ends the watches and frees
+ * the watchers; `kind` does not count. */
 static void watch_many(struct kit_xds_watcher *many, size_t n, char kind, bool on)
 {
     char name[32];
@@ -309,8 +317,8 @@ static void watch_many(struct kit_xds_watcher *many, size_t n, char kind, bool o
     }
 }
 
-/* The watched names change again and again while the server reads no requests, so the table of dropped names grows.
- * Names are found in it by hash, so the rounds take little CPU time. */
+/* The watched names change again and again while the server reads no requests. After the first round the table of
+ * dropped names has N names. They are found by hash, so the rounds take little CPU time. */
 static void names_for_a_server_that_does_not_read(void **state)
 {
     (void)state;
@@ -332,6 +340,7 @@ static void names_for_a_server_that_does_not_read(void **state)
     watch_many(many[0], N, 0, false);
 }
 
+/* For kit_xds_watcher.then, once: watches another type, and gives up its own watch and begins it again. */
 static void watch_more(struct kit_xds_watcher *w)
 {
     w->then = NULL;
@@ -353,6 +362,7 @@ static void watch_inside_a_callback(void **state)
     assert_request("ClusterLoadAssignment [e] \"\" \"\"");
 }
 
+/* For kit_xds_watcher.then, once: ends the watch, and drops the last reference to the client. */
 static void end_all(struct kit_xds_watcher *w)
 {
     w->then = NULL;
@@ -474,6 +484,7 @@ static void one_client_for_a_target(void **state)
     fake_xds_free(fake);
 }
 
+/* A copy of the last struct tc_xds_dump_entry. */
 struct dumped {
     enum tc_xds_state state;
     char version[8], failed_version[8], bytes[16];

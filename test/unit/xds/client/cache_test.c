@@ -6,7 +6,7 @@
 
 static struct kit_xds k;
 static struct kit_xds_watcher w;
-static struct tc_buf lines;
+static struct tc_buf lines; /* the messages of the log since the last assert_lines, one a line */
 
 static void on_line(enum torc_log_level level, const char *module, const char *message, void *arg)
 {

@@ -1,4 +1,11 @@
-/* Responses whose resources another thread decodes before they are applied. */
+/* Responses whose resources another thread decodes before they are applied (xds/client/decode_thread.h).
+ *
+ * The fixture makes a client that decodes every new resource on the background thread, watches "a" and "b", and closes
+ * the gate `g`, behind which the thread's jobs wait. So a test sends a response, changes something while the response
+ * is not decoded, and then opens the gate: `decode` lets the result be applied.
+ *
+ * Each test opens the gate and ends the client (kit_xds_fini) itself, in the order that it is about; the teardown frees
+ * the watchers a and b. Except for the decoding everything runs on the test's thread, on a manual loop. */
 #include "support/cmocka.h"
 #include "support/gate.h"
 #include "support/kits/xds.h"

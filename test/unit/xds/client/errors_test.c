@@ -1,5 +1,12 @@
 /* Absent resources and failures: A57's timers and connectivity errors, A88's data errors, and the delays between
- * streams. kits/xds gives the client over a scripted transport, on virtual time. */
+ * streams.
+ *
+ * kits/xds gives the client over a scripted transport; the test is the server s1 (k.server). assert_told compares what
+ * a watcher has heard since the last time: "value v;", "error TEXT;" (there is no value), "ambient TEXT;" (an error
+ * beside a value) or "clear;" (the end of such an error). state_of reads the state of a resource in the cache.
+ *
+ * Each test begins with `start`, which takes the server's features, and finishes with `end`, which frees the client
+ * with its watches. Everything runs on the test's thread, on virtual time, which passes only in tc_loop_advance. */
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/xds.h"
@@ -18,6 +25,7 @@
 static struct kit_xds k;
 static struct kit_xds_watcher a, b;
 
+/* Makes the client and the watchers a and b. features: JSON strings, joined by commas. */
 static void start(const char *features)
 {
     char *bootstrap = tc_asprintf("{\"xds_servers\": [{\"server_uri\": \"s1\", \"channel_creds\": [{\"type\": "
@@ -50,6 +58,7 @@ static void on_dump(void *arg, const struct tc_xds_dump_entry *e)
         seen_state = e->state;
 }
 
+/* Returns the state of the resource, which must be watched. */
 static enum tc_xds_state state_of(const char *name)
 {
     tc_xds_client_dump(k.client, on_dump, (void *)name);
@@ -182,6 +191,8 @@ static void timer_as_transient_error(void **state)
 
 /* --- data errors --- */
 
+/* Starts a client that gets a Cluster, which a later response omits. Asserts what the watcher and a later one are told.
+ * The caller ends the client. */
 static void deleted(const char *features, const char *told_a, const char *told_late)
 {
     start(features);
@@ -239,6 +250,7 @@ static void nack_drops_the_value_when_told_to(void **state)
     end();
 }
 
+/* Sends a response of version 7 that has an error with this code for the name, and no resource. */
 static void send_error(int code, const char *name)
 {
     Envoy__Service__Discovery__V3__DiscoveryResponse m = ENVOY__SERVICE__DISCOVERY__V3__DISCOVERY_RESPONSE__INIT;
@@ -338,7 +350,7 @@ static void stream_ends_after_an_answer(void **state)
     end();
 }
 
-/* Ends the stream without an answer. Returns the time until the next stream, in ms. */
+/* Ends the stream without an answer. Returns the time until the next stream, in ms; 200000 if none opens by then. */
 static uint64_t wait_ms(void)
 {
     unsigned streams = k.server->streams;
@@ -350,13 +362,14 @@ static uint64_t wait_ms(void)
     return ms;
 }
 
+/* Asserts that the time is the expected one, with 20 % of jitter. */
 static void assert_near(uint64_t ms, double expected_ms)
 {
     assert_in_range(ms, (uint64_t)(expected_ms * 0.8), (uint64_t)(expected_ms * 1.2) + 1);
 }
 
-/* Answers the stream, and ends it with OK after lived_ms, as a server does that keeps one stream for all its clients.
- * Returns the time until the next stream, in ms. */
+/* Answers the stream, and ends the stream with OK after lived_ms, as a server does that keeps one stream for all its
+ * clients. Returns the time until the next stream, in ms; 200000 if none opens by then. */
 static uint64_t wait_taken_ms(uint64_t lived_ms)
 {
     unsigned streams = k.server->streams;
@@ -379,7 +392,7 @@ static void taken_away(void **state)
     for (double expected_ms = 1000; expected_ms < 100000; expected_ms *= 1.6)
         assert_near(wait_taken_ms(500), TC_MIN(expected_ms, 30000));
     assert_near(wait_taken_ms(59999), 30000);
-    assert_told(&a, "value x;"); /* nobody is told of it */
+    assert_told(&a, "value x;"); /* no watcher is told of these ends */
     /* After a stream that lasted a minute the next one starts at once. */
     assert_int_equal(wait_taken_ms(60000), 0);
     assert_near(wait_taken_ms(2000), 1000);
@@ -404,7 +417,8 @@ static void on_line(enum torc_log_level level, const char *module, const char *m
                 strstr(message, "it may keep one stream for several clients, as istio-agent does") != NULL;
 }
 
-/* The log warns at the second such end in a row, not at the first: a control plane that restarts causes one. */
+/* A server ends streams that worked with OK. The log warns at the second such end in a row, not at the first: a control
+ * plane that restarts causes one. */
 static void taken_away_is_logged(void **state)
 {
     (void)state;
@@ -453,7 +467,7 @@ static void backoff(void **state)
     tc_loop_advance(k.loop, 1);
     assert_near(wait_ms(), 1000);
     assert_near(wait_ms(), 1600);
-    /* So does tc_xds_client_reset_backoff. */
+    /* tc_xds_client_reset_backoff resets the backoff, and opens the next stream without a wait. */
     unsigned streams = k.server->streams;
     fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "ugh");
     tc_loop_drain(k.loop);

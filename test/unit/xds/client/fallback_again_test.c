@@ -1,6 +1,14 @@
 /* After a fallback server has superseded or deleted a value of the first server, or sent an invalid one, the first
  * server is asked again, on a new stream (A71). Such streams must not follow each other without end, nor keep the first
- * server from answering. Also failures and timers around a fallback. s1 is the first server, s2 the fallback server. */
+ * server from answering. Also failures and timers around a fallback.
+ *
+ * kits/xds gives the client over scripted transports; the test is s1, the first server, and s2, the fallback server.
+ * Most tests begin alike: s1 sends "a", lose_s1 makes s1 fail, a watch of "b", which is not cached, starts the fallback
+ * to s2, and connect_s1 brings s1 back beside s2. s1->streams counts the streams that s1 has got; s2->open is true
+ * while the fallback lasts, or while load reports use s2. fallback_test.c has the plain fallback.
+ *
+ * Each test begins with `start` or start_again_beside and finishes with `end`, which frees the client with its watches.
+ * Everything runs on the test's thread, on virtual time, except the decoding after start_again_beside. */
 #include "support/cmocka.h"
 #include "support/gate.h"
 #include "support/kits/xds.h"
@@ -97,7 +105,8 @@ static void answer_and_connection_in_one_turn(void **state)
     end();
 }
 
-/* s2 sends an invalid "a" in each of its responses, and s1 removes "a": s1 gets one more stream, no second one. */
+/* s2 sends an invalid "a" in each of its responses, and s1 removes "a" and "b" once: s1 gets one more stream, no second
+ * one. */
 static void refuses_always(void **state)
 {
     (void)state;
@@ -146,7 +155,7 @@ static void slow_first_server(void **state)
     end();
 }
 
-/* Another authority uses s1, too. New streams to s1 do not keep the timer of its name from running out. */
+/* Another authority uses s1, too. New streams to s1 do not keep the timer of that authority's "c" from running out. */
 static void timer_of_another_authority(void **state)
 {
     (void)state;
@@ -167,7 +176,7 @@ static void timer_of_another_authority(void **state)
     end();
 }
 
-/* s1 is back, has only "c", in the version that the request gave, and stays silent: that ends the fallback. */
+/* s1 is back, has only "c", in the version that the request gave, and stays silent: the silence ends the fallback. */
 static void silence_ends_the_fallback(void **state)
 {
     (void)state;
@@ -188,7 +197,7 @@ static void silence_ends_the_fallback(void **state)
 }
 
 /* State of the world. s2 deletes "a", which s1 still has. The next stream to s1 must not give the version of "a", since
- * s1 need not answer a request with its newest version. */
+ * s1 need not answer a request with its newest version. bootstrap: JSON with s1 and s2. */
 static void sotw_deleted(const char *bootstrap)
 {
     start(bootstrap);
@@ -335,9 +344,10 @@ static void deleted_by_both(void **state)
     end();
 }
 
-/* --- ends while a stream is to be replaced --- */
+/* --- while a stream is to be replaced --- */
 
-/* Gets "a" from s1, falls back to s2 for "b", and connects s1 again. The background thread decodes all resources. */
+/* Starts a client that gets "a" from s1, falls back to s2 for "b", and connects s1 again. The background thread decodes
+ * all resources; the gate is open. */
 static void start_again_beside(void)
 {
     struct tc_xds_client_opts opts;
@@ -425,6 +435,8 @@ static void the_stream_ends_while_a_response_is_being_decoded(void **state)
     end();
 }
 
+/* --- after a fallback, and beside other users of a server --- */
+
 /* State of the world: s1 sends its values again. An ordinary end of its stream later is not a failure. */
 static void an_ordinary_end_after_a_fallback(void **state)
 {
@@ -497,7 +509,8 @@ static void an_ordinary_end_of_the_stream_after_a_fallback(void **state)
     end();
 }
 
-/* Another authority of s1 gets updates all the time: s1's silence on what it lacks ends the fallback all the same. */
+/* Another authority that uses s1 gets an update every 10 s. s1's silence about "b", which s1 lacks, still ends the
+ * fallback. */
 static void silence_beside_another_authority(void **state)
 {
     static const char name[] = "xdstp://x/envoy.config.endpoint.v3.ClusterLoadAssignment/c";
@@ -522,7 +535,8 @@ static void silence_beside_another_authority(void **state)
     end();
 }
 
-/* s2's channel stays for load reports after a fallback. The failure of its last ADS stream says nothing of the next. */
+/* s2's channel stays for load reports after a fallback. The failure of its ADS stream does not count in the next
+ * fallback. */
 static void an_old_failure_of_a_channel_that_stayed(void **state)
 {
     (void)state;
@@ -584,7 +598,8 @@ static void a_failure_while_only_loads_are_reported(void **state)
 }
 
 /* s2 sends an invalid "a" again and again, while the first request to s1 cannot be written in full: s1 gets one more
- * stream, whose request no longer gives the version of "a". */
+ * stream, whose request no longer gives the version of "a". Then s2 sends "c", good and invalid in turn: that costs one
+ * more stream, too. */
 static void refused_again_while_a_request_waits(void **state)
 {
     (void)state;

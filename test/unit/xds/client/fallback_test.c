@@ -1,5 +1,14 @@
-/* Fallback between the servers of a list (A71, A95). kits/xds gives the client over scripted transports, on virtual
- * time: s1 is the primary, s2 the fallback server. */
+/* Fallback between the servers of a list (A71, A95): when the next server is asked, whose values and errors count, and
+ * what ends a fallback.
+ *
+ * kits/xds gives the client over scripted transports; the test is s1, the primary, and s2, the fallback server.
+ * s2->open is true while the client has a connection to s2 or tries to get one: unless something else uses s2, this
+ * tells whether the client has fallen back. assert_told compares what a watcher has heard since the last time.
+ * fallback_again_test.c has the streams on which s1 is asked again beside s2.
+ *
+ * The fixture makes a client with s1, s2 and the watchers a and b, and frees them with the watches that are left. A
+ * test that needs another bootstrap calls tear_down and makes a new client, or makes a second kit. Everything runs on
+ * the test's thread, on virtual time, which passes only in tc_loop_advance. */
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/xds.h"
@@ -62,7 +71,7 @@ static void primary_down_at_start(void **state)
     assert_told(&a, "");
     kit_xds_respond(&k, s2, &kit_xds_eds, "1", "n1", "a|fallback", NULL);
     assert_told(&a, "value fallback;");
-    assert_int_equal(s1->streams, 1); /* its request waits; it gives no version, so the stream is not replaced */
+    assert_int_equal(s1->streams, 1); /* the request that waits gives no version, so the stream stays */
 }
 
 static void both_down(void **state)
@@ -186,6 +195,7 @@ static void on_dump(void *arg, const struct tc_xds_dump_entry *e)
     *(enum tc_xds_state *)arg = e->state;
 }
 
+/* Returns the state of the only resource that is watched. */
 static enum tc_xds_state state_now(void)
 {
     enum tc_xds_state state = 0;
@@ -215,8 +225,8 @@ static void timer_over_both_servers(void **state)
     assert_int_equal(state_now(), TC_XDS_DOES_NOT_EXIST);
 }
 
-/* s1's connection fails, but its stream stays. After the fallback the timer starts again, with the time that s2's
- * features ask for (A88). */
+/* s1's connection fails, but its stream stays. When the fallback begins, the timer starts again, with the time that
+ * s2's features ask for (A88). */
 static void timer_of_the_server_in_use(void **state)
 {
     (void)state;
@@ -319,7 +329,8 @@ static void an_empty_primary_is_reachable(void **state)
     assert_told(&a, "clear;");
 }
 
-/* If the returning primary lacks a resource, or sends an invalid one, the value of the fallback server stays (A71). */
+/* If the returning primary lacks a resource, or sends an invalid one, the value of the fallback server stays (A71).
+ * features: of s1, JSON strings joined by commas; `incremental` says whether they ask for incremental ADS. */
 static void bad_answers_of_the_primary(const char *features, bool incremental)
 {
     tear_down(NULL);
@@ -436,7 +447,7 @@ static void an_error_beside_a_value(void **state)
     assert_false(s2->open);
 }
 
-/* Reopens the kit, with s1 in this form of ADS, and gets "a" from s1. */
+/* Replaces the client by a new one, with incremental ADS or state of the world for s1, and gets "a" from s1. */
 static void with_a_cached(bool incremental)
 {
     tear_down(NULL);
@@ -523,7 +534,8 @@ static void a_version_that_is_not_held(void **state)
 }
 
 /* The first request of s1's next stream has the version of "a", and waits for a connection. Meanwhile the fallback
- * server sends "a", valid or not. So a new stream replaces that one, and its request does not have the version. */
+ * server sends "a", valid or not. So a new stream replaces that one, and the new stream's request does not have the
+ * version. */
 static void a_version_given_up_while_the_request_waits(void **state)
 {
     (void)state;

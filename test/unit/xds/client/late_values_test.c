@@ -1,5 +1,6 @@
 /* The does-not-exist timer, when responses wait unread because the client pauses after costly ones. Clock and control
- * plane are the test's; "b" is the cluster that is watched. */
+ * plane are the test's; "b" is the cluster that is watched. The responses are cheap: the test calls tc_xds_ads_pause
+ * with the CPU time of a costly one. */
 #include "support/cmocka.h"
 #include "support/kits/xds.h"
 #include "xds/client/ads.h"
@@ -7,7 +8,7 @@
 
 static struct kit_xds k;
 static struct kit_xds_watcher b;
-static struct tc_xds_channel *channel;
+static struct tc_xds_channel *channel; /* to k.server; the client's, valid between start and end */
 
 static void start(void)
 {
