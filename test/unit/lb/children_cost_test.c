@@ -1,8 +1,13 @@
-/* The cost of one child's event in a policy with many children. The cost is counted, not timed: the bytes allocated,
- * and the calls of functions that a walk over the children would call for each child (timers, lb/index_set.h,
- * lb/weight_tree.h, allocations). The program is linked with these functions wrapped. A case_fn is measured with FEW
- * and with MANY children: an event may cost twice as much with MANY, which leaves room for a logarithm. Two tests
- * measure nothing: they assert which children end, and how many reports follow when many children report together. */
+/* The cost of one child's event in a policy with many children.
+ *
+ * The cost is counted, not timed: the bytes that tc_malloc and tc_calloc allocate, and the calls of functions that a
+ * walk over the children would call for each child (timers, lb/index_set.h, lb/weight_tree.h, these two allocations).
+ * The program is linked with these functions wrapped: each wrapper adds to `spent`. tc_realloc is not counted.
+ *
+ * A case_fn is measured with FEW and with MANY children: an event may cost twice as much with MANY, which leaves room
+ * for a logarithm. Two tests measure nothing: they assert which children end, and how many reports follow when many
+ * children report together. The policies run over fakes/lb, on the test's thread and in virtual time. Child i is named
+ * names[i] and has the one address addresses[i]; main owns both lists. */
 #include <stdio.h>
 
 #include "support/cmocka.h"
@@ -75,6 +80,7 @@ void *__wrap_tc_calloc(size_t n, size_t size)
 static struct tc_rstr *names[MANY];
 static char *addresses[MANY];
 
+/* Returns the tree of the first n children's endpoints, one reference. */
 static struct tc_endpoints *make_tree(size_t n)
 {
     struct tc_endpoints_child *children = tc_calloc(n, sizeof(*children));
@@ -83,6 +89,7 @@ static struct tc_endpoints *make_tree(size_t n)
     return tc_endpoints_take_children(children, n);
 }
 
+/* Each of the *_config functions is a make_config_fn. */
 static struct tc_lb_config *priority_config(struct tc_lb_config *child, size_t n)
 {
     struct tc_child_config list[MANY];
@@ -115,8 +122,10 @@ static struct tc_lb_config *manager_config(struct tc_lb_config *child, size_t n)
     return config;
 }
 
+/* Returns a config with the first n children, one reference. `child` is the config of each of them, borrowed. */
 typedef struct tc_lb_config *make_config_fn(struct tc_lb_config *child, size_t n);
 
+/* Returns the policy after an update to n children of pick_first. The caller frees it with fake_lb_free. */
 static struct fake_lb *open_policy(const char *policy, make_config_fn *make_config, size_t n)
 {
     struct fake_lb *f = fake_lb_new(policy);
@@ -126,8 +135,8 @@ static struct fake_lb *open_policy(const char *policy, make_config_fn *make_conf
     return f;
 }
 
-/* A case opens a policy with n children, brings it to where the events begin, zeroes `spent` and makes EVENTS events.
- */
+/* A case opens a policy with n children, brings the policy to where the events begin, zeroes `spent`, makes EVENTS
+ * events, and returns what they spent together. */
 typedef struct cost case_fn(size_t n);
 
 static void assert_same_cost(const char *name, case_fn *run)
@@ -139,6 +148,7 @@ static void assert_same_cost(const char *name, case_fn *run)
     assert_in_range(many.bytes, 0, few.bytes * 2);
 }
 
+/* Lets all n children fail, in order: priority makes each child when the one before has failed. */
 static void fail_all(struct fake_lb *f, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -168,7 +178,8 @@ static void priorities_that_fail_one_after_another(void **state)
     assert_same_cost("priorities fail one after another", fail_one_after_another);
 }
 
-/* The first child connects, which deactivates all others. Then it is lost and fails, which reactivates them. */
+/* The first child connects, which deactivates all others. Then the first child's connection is lost, and the next
+ * attempt fails, which reactivates the others. */
 static struct cost first_comes_and_goes(size_t n)
 {
     struct fake_lb *f = open_policy("priority", priority_config, n);
@@ -278,7 +289,7 @@ static void localities_that_change_in_one_turn(void **state)
         fake_lb_queue_at(f, i, TORC_CONNECTIVITY_IDLE);
     unsigned before = f->reports;
     tc_loop_drain(f->loop);
-    assert_in_range(f->reports - before, 1, 16); /* a turn runs a bounded number of tasks */
+    assert_in_range(f->reports - before, 1, 16); /* not MANY - 1 */
     assert_string_equal(fake_lb_pick(f), addresses[MANY - 1]);
     fake_lb_free(f);
 }
@@ -303,8 +314,8 @@ static void clusters_that_change(void **state)
     assert_same_cost("clusters become READY", clusters_change);
 }
 
-/* One endpoint of weighted_round_robin is lost and comes back, again and again. With few endpoints each change makes a
- * new scheduler at once; with many the next scheduler waits. */
+/* One endpoint of weighted_round_robin is lost and comes back, again and again. With FEW endpoints each change makes a
+ * new scheduler at once; with MANY (more than SCHEDULE_AT_ONCE) the next scheduler waits. */
 static struct cost endpoint_flaps(size_t n)
 {
     struct fake_lb *f = fake_lb_new("weighted_round_robin");

@@ -5,8 +5,8 @@
 
 struct work {
     struct tc_connect_turn turn;
-    uint32_t parts, done;
-    struct work *next; /* requested from inside do_parts; NULL: none */
+    uint32_t parts, done; /* parts to do in all, and done so far */
+    struct work *next;    /* requested from inside do_parts, borrowed; NULL: none */
     struct tc_connect_turns *q;
 };
 
@@ -46,6 +46,7 @@ static void make(struct work *w, uint32_t parts)
     tc_connect_turn_init(&w->turn, do_parts);
 }
 
+/* Returns how many parts the n policies of `w` have done together. */
 static uint32_t done(const struct work *w, size_t n)
 {
     uint32_t sum = 0;

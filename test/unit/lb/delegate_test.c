@@ -4,7 +4,7 @@
 
 #include "lb/delegate.h"
 
-static const struct tc_lb_helper *asked;
+static const struct tc_lb_helper *asked; /* the helper whose operation ran last */
 
 static void on_reresolution(struct tc_lb_helper *h)
 {

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 
+/* Does for the n booleans what tc_index_set_next does for a set. */
 static uint32_t naive_next(const bool *has, uint32_t n, uint32_t i)
 {
     while (i < n && !has[i])

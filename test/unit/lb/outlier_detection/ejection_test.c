@@ -1,4 +1,9 @@
-/* The algorithms of outlier_detection on numbers alone. */
+/* The algorithms of outlier_detection on numbers alone: tc_outlier_sweep without a policy, subchannels or a loop.
+ *
+ * Each test counts RPCs of some endpoints (`count`), lets a sweep decide (`sweep`), and reads which are ejected. Counts
+ * last for one sweep; ejections and multipliers stay until the test ends. Both algorithms are off at first: a test
+ * turns on what it tests. max_ejection_percent and the least numbers of hosts and RPCs stand in the way of nothing.
+ * The random numbers have a fixed seed. The comments call an endpoint a host. */
 #include "lb/outlier_detection/ejection.h"
 
 #include "support/cmocka.h"
@@ -11,8 +16,8 @@ enum { MAX = 64 };
 
 struct world {
     struct tc_outlier outliers[MAX];
-    struct tc_outlier *all[MAX];
-    struct tc_endpoint *endpoint;
+    struct tc_outlier *all[MAX];  /* all[i] is &outliers[i] */
+    struct tc_endpoint *endpoint; /* a reference; all outliers borrow it */
     struct tc_outlier_settings settings;
     struct tc_rng rng;
 };
@@ -44,6 +49,7 @@ static int teardown(void **state)
     return 0;
 }
 
+/* Sets the RPCs that ended at host i since the last sweep. */
 static void count(struct world *w, size_t i, uint64_t successes, uint64_t failures)
 {
     w->outliers[i].now = (struct tc_outlier_count){successes, failures};
@@ -59,7 +65,8 @@ static size_t sweep(struct world *w, size_t n)
     return ejected;
 }
 
-/* The mean is 0.8 and the deviation 0.4, so a host at 0 is ejected by factors below 2. */
+/* The mean is 0.8 and the deviation 0.4, so a host at 0 is ejected by factors below 2. stdev_factor counts
+ * thousandths. */
 static void success_rate_threshold(void **state)
 {
     struct world *w = *state;
@@ -137,6 +144,7 @@ static void ejected_by_both(void **state)
     assert_int_equal(w->outliers[0].multiplier, 1);
 }
 
+/* A log sink. arg: the struct tc_buf to append the line to. */
 static void add_line(enum torc_log_level level, const char *module, const char *message, void *arg)
 {
     assert_string_equal(module, "lb");

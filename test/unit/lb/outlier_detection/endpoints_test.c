@@ -1,4 +1,9 @@
-/* outlier_detection with changing endpoints and connections, and in a tree of policies. */
+/* outlier_detection with changing endpoints and connections, and in a tree of policies (kits/outlier).
+ *
+ * A run of RPCs (kit_outlier_run) fails those to the addresses that it names. The sweep at the end of the interval, by
+ * default after 10 s, ejects endpoints; a first ejection lasts 30 s unless the config says otherwise, and ends at the
+ * first sweep after that. A sweep counts only RPCs that ended since the sweep before. The fake owns the policy, the
+ * loop with virtual time and the subchannels; one thread. */
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/outlier.h"
@@ -128,7 +133,8 @@ static void below_priority(void **state)
     fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_int_equal(kit_outlier_run(f, 10, A).at[0], 10);
     /* One endpoint may be ejected whatever max_ejection_percent is. The ejected endpoint's priority fails, and the next
-     * priority is used. Its endpoint B then fails, too, but a second ejection would exceed 10 % of two endpoints. */
+     * priority is used. The endpoint B of that priority then fails, too, but half of the endpoints are ejected
+     * already, which is not less than 10 %. */
     tc_loop_advance(f->loop, 10 * SECOND);
     fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     assert_int_equal(kit_outlier_run(f, 10, B).at[1], 10);
@@ -138,7 +144,8 @@ static void below_priority(void **state)
     assert_int_equal(kit_outlier_run(f, 10, "").at[0], 10);
 }
 
-/* outlier_detection below outlier_detection: each RPC has a tracker of both, each policy ejects by its own times. */
+/* outlier_detection below outlier_detection: each RPC has a tracker of each policy, and each policy ejects by its
+ * own times. */
 static void nested(void **state)
 {
     struct fake_lb *f = *state;
@@ -153,9 +160,9 @@ static void nested(void **state)
     kit_outlier_finish(f->pick.trackers, TORC_STATUS_OK);
     tc_loop_advance(f->loop, 3 * SECOND); /* the inner policy ejects A */
     assert_int_equal(kit_outlier_run(f, 10, "").at[1], 10);
-    tc_loop_advance(f->loop, 7 * SECOND); /* and so does the outer policy */
+    tc_loop_advance(f->loop, 7 * SECOND); /* the outer policy ejects A, too */
     assert_int_equal(kit_outlier_run(f, 10, "").at[1], 10);
-    tc_loop_advance(f->loop, 26 * SECOND); /* 36 s: the inner policy's ejection is over */
+    tc_loop_advance(f->loop, 26 * SECOND); /* 36 s: the inner policy's ejection is over; the outer's lasts */
     assert_int_equal(kit_outlier_run(f, 10, "").at[1], 10);
     tc_loop_advance(f->loop, 14 * SECOND);
     assert_in_service(f, A);
@@ -183,7 +190,7 @@ static void rpcs_outlive(void **state)
     kit_outlier_finish(t[2], TORC_STATUS_UNAVAILABLE);
 }
 
-/* A pick that leads to no RPC is not counted. */
+/* A pick that leads to no RPC does not count as a failure. */
 static void picks_without_rpc(void **state)
 {
     struct fake_lb *f = *state;

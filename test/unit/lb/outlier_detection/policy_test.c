@@ -1,4 +1,12 @@
-/* outlier_detection: which endpoints are ejected, for how long, and under changing configs. */
+/* outlier_detection: which endpoints are ejected, for how long, and under changing configs (kits/outlier).
+ *
+ * A run of RPCs (kit_outlier_run) fails those to the addresses that it names. A sweep at the end of each interval
+ * ejects endpoints by the RPCs that ended since the last sweep. Unless the config says otherwise, the interval is 10 s,
+ * a first ejection lasts 30 s, and at most 10 % of the endpoints are ejected, but one always may be. An endpoint
+ * returns at the first sweep after its ejection time, so with these defaults 40 s after its first ejection.
+ *
+ * assert_ejected and assert_in_service make RPCs that succeed, and these count. The fake owns the policy, the loop with
+ * virtual time and the subchannels; one thread. */
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/outlier.h"
@@ -28,7 +36,7 @@ static void by_success_rate(void **state)
     assert_connects(f, "");
     assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
     tc_loop_advance(f->loop, 30 * SECOND);
-    assert_ejected(f, A); /* A50: it returns at the end of the interval in which its time is over */
+    assert_ejected(f, A); /* A50: A returns at a sweep after its 30 s; this sweep is at their end */
     tc_loop_advance(f->loop, 10 * SECOND);
     assert_in_service(f, A);
     assert_connects(f, "");
@@ -66,6 +74,8 @@ static void health_below(void **state)
     }
 }
 
+/* Returns the hash of the first entry that ring_hash makes for the address `key`: while that address is in service, an
+ * RPC with that hash goes there. */
 static uint64_t hash_of(const char *key)
 {
     char *text = tc_asprintf("%s_0", key);
@@ -74,7 +84,7 @@ static uint64_t hash_of(const char *key)
     return hash;
 }
 
-/* Makes a hundred RPCs with the hash of each of the four endpoints. Returns the sums. */
+/* Makes a hundred RPCs with the hash of each of the four endpoints, as kit_outlier_run does. Returns the sums. */
 static struct kit_outlier_counts run_keys(struct fake_lb *f, const char *failing)
 {
     struct kit_outlier_counts sum = {0};
@@ -91,6 +101,8 @@ static struct kit_outlier_counts run_keys(struct fake_lb *f, const char *failing
 
 #define RING "'childPolicy': [{'ring_hash_experimental': {}}]"
 
+/* Updates the policy with the endpoints A to D and the config {fields}, whose child policy is RING. Makes all four
+ * READY, and asserts that each gets a hundred of the RPCs of run_keys. */
 static void start_ring(struct fake_lb *f, const char *fields)
 {
     kit_outlier_update(f, ALL, fields);
@@ -137,6 +149,7 @@ static void max_ejection_percent_bounds(void **state)
     }
 }
 
+/* Asserts that no endpoint is ejected under the config {fields} while the addresses in `failing` fail. Frees `f`. */
 static void nobody_is_ejected(struct fake_lb *f, const char *fields, const char *failing)
 {
     kit_outlier_start(f, ALL, fields);
@@ -209,7 +222,7 @@ static void by_failure_percentage(void **state)
     kit_outlier_run(f, 22, A);
     kit_outlier_run(f, 20, "");
     tc_loop_advance(f->loop, 10 * SECOND);
-    assert_ejected(f, A); /* 11 of 21 is */
+    assert_ejected(f, A); /* 11 of 21 is more than 50 % */
     assert_in_service(f, B);
 }
 
@@ -245,7 +258,8 @@ static void off_and_on(void **state)
     assert_int_equal(tc_loop_timeout_ms(f->loop), -1);
     fake_lb_pick(f);
     assert_null(f->pick.trackers);
-    /* Turned on again, the multiplier is 0, so the first ejection lasts 30 s, and the interval begins now. */
+    /* When an algorithm is on again, the multiplier is 0, so the first ejection lasts 30 s, and the interval begins
+     * now. */
     tc_loop_advance(f->loop, 7 * SECOND);
     kit_outlier_update(f, ALL, KEEN ", " RR);
     kit_outlier_run(f, 40, A);
@@ -320,7 +334,8 @@ static void interval_keeps_its_phase(void **state)
 
 /* --- how long --- */
 
-/* Makes RPCs to A fail until A is ejected. Returns after how many seconds A is in service again. */
+/* Makes RPCs to A fail in one interval, which must be 1 s, and asserts that its sweep ejects A. Returns after how many
+ * seconds from then on A is in service again. */
 static unsigned eject_once(struct fake_lb *f)
 {
     unsigned seconds = 0;

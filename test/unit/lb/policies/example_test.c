@@ -1,5 +1,10 @@
 /* The example policy of docs/internals/adding-a-policy.md: the page shows what stands between the two marks, and
- * test/lint/example_policy.py compares page and test. */
+ * test/lint/example_policy.py compares page and test.
+ *
+ * The policy has a pick_first for each endpoint (lb/policies/endpoint_child.h), in the order of the list. An update
+ * gives the pick_first at place i the new endpoint i. A report of IDLE makes that pick_first connect. Every other
+ * report, and the end of each update, leads to random_reconcile, which publishes the policy's state. Loop thread only,
+ * except random_parse: any thread. The tests below the marks run the policy over fakes/lb. */
 #include "support/cmocka.h"
 #include "support/fakes/lb.h"
 
@@ -15,25 +20,25 @@
 /* random: each RPC goes to any READY endpoint. Stays connected to all of them. */
 
 struct random_endpoint {
-    struct tc_endpoint_child *child;
-    enum torc_connectivity state;
-    struct tc_picker *picker; /* of `child`; NULL before its first report */
+    struct tc_endpoint_child *child; /* owned */
+    enum torc_connectivity state;    /* of `child`; CONNECTING before its first report */
+    struct tc_picker *picker;        /* of `child`, a reference; NULL before its first report */
 };
 
 struct random_policy {
-    struct tc_lb_policy base; /* first: the callbacks get this */
-    TC_VEC(struct random_endpoint *) endpoints;
-    struct tc_lb_config *pick_first_config;
-    struct tc_status last_error;
-    bool updating;
+    struct tc_lb_policy base;                   /* first: the callbacks get this */
+    TC_VEC(struct random_endpoint *) endpoints; /* owned, in the order of the list */
+    struct tc_lb_config *pick_first_config;     /* a reference */
+    struct tc_status last_error;                /* of the last child that failed, or of an empty list */
+    bool updating;                              /* in an update, or after the shutdown: nothing is reported */
 };
 
 /* --- picker: immutable, and may outlive the policy --- */
 
 struct random_picker {
     struct tc_picker base;
-    size_t n;
-    struct tc_picker *at[];
+    size_t n;               /* not 0 */
+    struct tc_picker *at[]; /* references of the READY children's pickers */
 };
 
 static enum tc_pick_kind random_pick(struct tc_picker *picker, const struct tc_pick_args *args, struct tc_pick *out)
@@ -52,6 +57,7 @@ static void random_picker_free(struct tc_picker *picker)
 
 static const struct tc_picker_ops random_picker_ops = {random_pick, random_picker_free};
 
+/* `n` is the number of READY endpoints, which must not be 0. Returns one reference. */
 static struct tc_picker *random_picker_new(const struct random_policy *r, size_t n)
 {
     struct random_picker *p = tc_calloc(1, sizeof(*p) + n * sizeof(struct tc_picker *));
@@ -108,6 +114,7 @@ static void random_endpoint_free(struct random_endpoint *e)
     tc_free(e);
 }
 
+/* Returns the endpoint at place i, which is made if i is the number of endpoints. */
 static struct random_endpoint *random_endpoint_at(struct random_policy *r, size_t i)
 {
     if (i < r->endpoints.len)
@@ -139,7 +146,7 @@ static struct tc_status random_update(struct tc_lb_policy *policy, const struct 
 
 static void random_exit_idle(struct tc_lb_policy *policy)
 {
-    (void)policy; /* it is never IDLE */
+    (void)policy; /* the policy is never IDLE */
 }
 
 static void random_reset_backoff(struct tc_lb_policy *policy)
@@ -149,7 +156,8 @@ static void random_reset_backoff(struct tc_lb_policy *policy)
         tc_endpoint_child_reset_backoff(r->endpoints.data[i]->child);
 }
 
-/* May be called from inside a report, so the memory goes by a task; and again before the task runs. */
+/* May be called from inside a report, so tc_lb_policy_end frees the memory by a task. May be called again before that
+ * task runs. */
 static void random_shutdown(struct tc_lb_policy *policy)
 {
     struct random_policy *r = TC_CONTAINER_OF(policy, struct random_policy, base);

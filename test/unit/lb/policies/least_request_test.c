@@ -1,5 +1,10 @@
 /* least_request on virtual time: draws, counts of RPCs, Envoy's full scan and weights, updates, hostile settings, and
- * what outlives the policy. round_robin_test.c tests the connectivity states, which are the same for both policies. */
+ * what outlives the policy. round_robin_test.c tests the connectivity states, which are the same for both policies.
+ *
+ * pick_open starts an RPC and keeps it in `calls`; close_one ends the RPC of an endpoint that began last. pick_end
+ * starts an RPC and ends it. A pick's chance comes from f->args.random: `draw` sets a number with known draws. A test
+ * closes its RPCs before it ends, since the next test begins with none. The tests of 10,000 endpoints have a struct of
+ * their own. One thread. */
 #include "lb/policies/least_request.h"
 
 #include <math.h>
@@ -16,7 +21,7 @@
 enum { PLACES = 5 };
 static const char *const all[PLACES] = {"1.1.1.1:1", "2.2.2.2:2", "3.3.3.3:3", "4.4.4.4:4", "5.5.5.5:5"};
 
-/* RPCs under way, by index in `all`. */
+/* RPCs under way, by index in `all`: the trackers of each, for end_call. */
 struct calls {
     TC_VEC(struct tc_call_tracker *) open[PLACES];
 };
@@ -54,6 +59,7 @@ static void open_policy(struct fake_lb *f, size_t n, const char *const *suffixes
     tc_buf_fini(&list);
 }
 
+/* Ends an RPC with OK. Uses up its trackers; NULL: it has none. */
 static void end_call(struct tc_call_tracker *tracker)
 {
     struct tc_status ok = {0};
@@ -63,7 +69,7 @@ static void end_call(struct tc_call_tracker *tracker)
     }
 }
 
-/* Picks once, and returns the index in `all` of the endpoint picked. */
+/* Picks once, and returns the index in `all` of the endpoint picked. Fails the test if the pick gives none of them. */
 static unsigned pick(struct fake_lb *f)
 {
     const char *at = fake_lb_pick(f);
@@ -92,6 +98,7 @@ static unsigned pick_end(struct fake_lb *f)
     return i;
 }
 
+/* Ends the RPC of endpoint i that was started last. There must be one. */
 static void close_one(unsigned i)
 {
     end_call(calls.open[i].data[--calls.open[i].len]);
@@ -112,7 +119,8 @@ static void draw(struct fake_lb *f, size_t n, const char *places)
     }
 }
 
-/* Opens RPCs until each of the n endpoints has as many as the text says. The config must be "{}". */
+/* Opens RPCs until each of the n endpoints has as many as the text says, a digit for each: "43". The config must be
+ * "{}", and the endpoints must have become READY in the order of `all`. */
 static void open_calls(struct fake_lb *f, size_t n, const char *counts)
 {
     for (unsigned i = 0; i < n; i++) {
@@ -122,6 +130,7 @@ static void open_calls(struct fake_lb *f, size_t n, const char *counts)
     }
 }
 
+/* Asserts that the config is invalid, with an error that contains `expected`. */
 static void refuse(struct fake_lb *f, const char *config, const char *expected)
 {
     char *why = NULL;
@@ -315,7 +324,7 @@ static void full_scan(void **state)
     close_one(2);
     for (unsigned i = 0; i < 4; i++)
         close_one(4);
-    /* 3, 3, 1, 1, 1 */
+    /* The endpoints now have 3, 3, 1, 1 and 1 RPCs. */
     for (f->args.random = 0; f->args.random < PICKS; f->args.random++)
         counts[pick_end(f)]++;
     assert_int_equal(counts[0] + counts[1], 0);
@@ -326,7 +335,7 @@ static void full_scan(void **state)
             close_one(i);
 }
 
-/* Asserts that picks repeat this period of three picks. They may begin anywhere in it. */
+/* Asserts that nine picks repeat this period of three picks, from any place of the period on. */
 static void assert_turns(struct fake_lb *f, const char *period)
 {
     char seen[16] = "";
@@ -340,6 +349,7 @@ static void assert_turns(struct fake_lb *f, const char *period)
         fail_msg("%s is not a turn of %s", seen, period);
 }
 
+/* Makes RPCs one after another. Sets counts[PLACES] to how many went to each endpoint. */
 static void count(struct fake_lb *f, unsigned picks, unsigned *counts)
 {
     memset(counts, 0, PLACES * sizeof(*counts));
@@ -357,7 +367,7 @@ static void weights_shrink_with_calls(void **state)
     assert_turns(f, "101");
     while (pick_open(f) != 1)
         close_one(0);
-    count(f, 10, counts); /* uses up the deadlines from before */
+    count(f, 10, counts); /* uses up the deadlines that were set before the RPC began */
     count(f, 100, counts);
     assert_in_range(counts[1], 49, 51);
     close_one(1);
@@ -441,7 +451,7 @@ static void virtual_time_begins_again(void **state)
         while (calls.open[i].len)
             close_one(i);
     unsigned counts[PLACES];
-    count(f, 2, counts); /* uses up the deadlines from before */
+    count(f, 2, counts); /* uses up the deadlines that were set before the RPCs ended */
     count(f, 100, counts);
     assert_in_range(counts[0], 49, 51);
 }
@@ -531,11 +541,13 @@ static void lost_endpoints_are_passed_over(void **state)
 enum { MANY = 10000 };
 
 struct many {
-    struct fake_lb *f;
-    unsigned counts[MANY];
-    TC_VEC(struct tc_call_tracker *) open;
+    struct fake_lb *f;                     /* owned */
+    unsigned counts[MANY];                 /* picks of each endpoint */
+    TC_VEC(struct tc_call_tracker *) open; /* the trackers of RPCs under way */
 };
 
+/* Returns a policy with MANY endpoints, all READY, for many_free. suffix: "*" for the weights 1 to 4 in turn; "": all
+ * endpoints have the same weight. */
 static struct many *many_new(const char *suffix, const char *config)
 {
     struct many *m = TC_NEW(struct many);
@@ -567,6 +579,7 @@ static void many_free(struct many *m)
     tc_free(m);
 }
 
+/* Starts an RPC with the next random number, and counts it. Ends it at once, unless `stays`. */
 static void many_pick(struct many *m, bool stays)
 {
     unsigned a, b;
@@ -581,7 +594,8 @@ static void many_pick(struct many *m, bool stays)
 }
 
 /* There are ten RPCs for each endpoint on average. The busiest endpoint has at most 14 with two choices (one choice
- * would give it 20 or more), at most 11 with ten choices, and ten with a full scan or weights. */
+ * would give it 20 or more), at most 11 with ten choices, and ten with a full scan or weights. The least busy endpoint
+ * has at least 1 with two choices, 5 with ten choices, and ten otherwise. */
 static void loads_of_many(void **state)
 {
     static const struct {

@@ -7,7 +7,7 @@
 #define B "2.2.2.2:2"
 
 static const struct {
-    const char *name, *config;
+    const char *name, *config; /* the config in JSON with ' for " */
 } policies[] = {
     {"pick_first", "{}"},
     {"round_robin", "{}"},
@@ -20,6 +20,7 @@ static const struct {
     {"outlier_detection_experimental", "{'childPolicy': [{'round_robin': {}}]}"},
 };
 
+/* i: the policy's place in `policies`. */
 static void update(struct fake_lb *f, size_t i, const char *endpoints)
 {
     struct tc_lb_config *config = fake_lb_config(f, policies[i].name, policies[i].config, NULL);
@@ -33,7 +34,7 @@ static void update_error(struct fake_lb *f, size_t i)
     tc_status_fini(&error);
 }
 
-/* Picks; no RPC follows the pick. */
+/* Picks, with the hash 7; no RPC follows the pick. Returns what fake_lb_pick does. */
 static const char *pick(struct fake_lb *f)
 {
     const char *at = fake_lb_pick_hash(f, 7);
@@ -51,6 +52,7 @@ static void assert_fails(struct fake_lb *f, const char *text)
     assert_non_null(strstr(fake_lb_pick_error(f), text));
 }
 
+/* Makes the address READY, and asserts that the next pick goes to it. */
 static void connect_to(struct fake_lb *f, const char *addr)
 {
     pick(f); /* some policies connect only when an RPC asks for it */

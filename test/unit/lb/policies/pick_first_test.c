@@ -1,4 +1,10 @@
-/* pick_first on virtual time: the order of attempts, shuffling, updates, failures, health, and traces. */
+/* pick_first on virtual time: the order of attempts, shuffling, updates, failures, health, and traces.
+ *
+ * The fake channel records the addresses in the order of attempts (assert_connects), and the states that the policy
+ * reports (f->history). The test plays the servers: fake_lb_set says what becomes of an attempt, and IDLE after a
+ * failure is the end of the address's backoff. The delay between attempts is 250 ms unless a test sets another. Health
+ * counts only in health_is_waited_for, whose config is that of a petiole policy's child. The fake owns the policy and
+ * the subchannels; one thread. */
 #include "lb/describe.h"
 #include "lb/policies/pick_first.h"
 
@@ -90,6 +96,7 @@ static void attempt_delay_is_clamped(void **state)
     assert_connects(f, C " ");
 }
 
+/* Returns true if the policy's description contains the text. */
 static bool describes(const struct fake_lb *f, const char *member)
 {
     struct tc_describe d = {0};
@@ -438,6 +445,7 @@ static void a_moved_locality_renews_the_subchannel(void **state)
     assert_int_equal(fake_lb_count(f, A), 1);
 }
 
+/* Picks, and asserts that A is picked. Returns the zone of the picked subchannel's endpoint, borrowed from it. */
 static const char *zone_of_pick(struct fake_lb *f)
 {
     assert_string_equal(fake_lb_pick(f), A);
@@ -463,7 +471,7 @@ static void a_renewal_is_not_forgotten(void **state)
     assert_string_equal(fake_lb_pick(f), "QUEUE");
     fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_string_equal(zone_of_pick(f), "z3");
-    /* A105: the old connection ends while RPCs wait. */
+    /* A105: the old connection ends, and its subchannel connects again without becoming IDLE. */
     update(f, A "@z4");
     fake_lb_set_at(f, 1, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_string_equal(zone_of_pick(f), "z3");

@@ -1,5 +1,10 @@
-/* priority on virtual time: failover, its timer, retention of children, configs, and the log. Children a, b, c have
- * the endpoints A, B, C unless the test says otherwise. */
+/* priority on virtual time: failover, its timer, retention of children, configs, and the log.
+ *
+ * Children a, b, c have the endpoints A, B, C and are round_robin policies unless the test says otherwise. A text such
+ * as "ab" lists the children from the highest priority on. fake_lb_count tells which children exist: a round_robin has
+ * a subchannel at once, a ring_hash from its first pick on. The policy makes a child when all above it fail or take
+ * longer than FAILOVER_MS to connect, and keeps a listed child that is not needed for RETENTION_MS. A child that failed
+ * tries again when the test sets its endpoint to IDLE. The fake owns the policy and the loop; one thread. */
 #include "lb/policies/priority.h"
 
 #include <stdlib.h>
@@ -19,8 +24,8 @@
 #define A "1.1.1.1:1"
 #define B "2.2.2.2:2"
 #define C "3.3.3.3:3"
-#define FAILOVER_MS 10000
-#define RETENTION_MS 900000
+#define FAILOVER_MS 10000   /* of the fake's env */
+#define RETENTION_MS 900000 /* of the fake's env */
 
 static int setup(void **state)
 {
@@ -34,6 +39,7 @@ static int teardown(void **state)
     return 0;
 }
 
+/* Returns one reference. */
 typedef struct tc_lb_config *(*make_config_fn)(void);
 
 static struct tc_lb_config *ring_hash(void)
@@ -41,8 +47,8 @@ static struct tc_lb_config *ring_hash(void)
     return tc_ring_hash_config_new(TC_RING_DEFAULT_MIN, TC_RING_DEFAULT_MAX, tc_slice_of(NULL, 0));
 }
 
-/* Makes a config of children, all of one policy: "ab" is a first, then b. Re-resolution requests of a child with a
- * capital letter are ignored. */
+/* Returns a config of at most eight children, all of one policy, as one reference: "ab" is a first, then b.
+ * Re-resolution requests of a child with a capital letter, which is named by the small letter, are ignored. */
 static struct tc_lb_config *children(const char *names, make_config_fn make)
 {
     struct tc_child_config list[8] = {0};
@@ -118,8 +124,8 @@ static void connecting_again_does_not_restart_it(void **state)
 {
     TC_CASE(PR04);
     struct fake_lb *f = *state;
-    /* a is a ring_hash of two endpoints: when the first fails, it connects to the second and reports CONNECTING with
-     * another picker. */
+    /* a is a ring_hash of two endpoints: when the first endpoint fails, a connects to the second and reports CONNECTING
+     * with another picker. */
     fake_lb_update(f, fake_lb_endpoint_tree("a", A " " C, "b", B, NULL), children("ab", ring_hash), NULL);
     assert_string_equal(fake_lb_pick_hash(f, 1), "QUEUE");
     const char *first = fake_lb_count(f, A) ? A : C;
@@ -196,7 +202,7 @@ static void lower_children_are_kept_for_a_while(void **state)
     assert_string_equal(fake_lb_pick(f), A);
     tc_loop_advance(f->loop, RETENTION_MS - 1);
     assert_int_equal(fake_lb_count(f, B), 1);
-    /* Reactivated in time: the same connection, and the next retention runs its full time. */
+    /* b is reactivated in time: b has the same connection, and the next retention of b runs its full time. */
     fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
     fake_lb_set_failed(f, A, "down");
     fake_lb_take_connects(f);
@@ -417,8 +423,8 @@ static void config_faults(void **state)
     tc_free(why);
 }
 
-/* Returns the CPU time of parsing a config of n children, {MEMBER: {NAME: CHILD, ...}, LIST: [NAME, ...]}; list NULL:
- * without LIST. */
+/* Returns the thread's CPU time, in ns, of parsing a config of n children, {MEMBER: {NAME: CHILD, ...}, LIST: [NAME,
+ * ...]}; list NULL: without LIST. */
 static uint64_t parse_ns(struct fake_lb *f, const char *policy, const char *member, const char *child, unsigned n,
                          const char *list)
 {
@@ -453,13 +459,14 @@ static void many_names(void **state)
     assert_true(priorities < FACTOR * targets);
 }
 
+/* A log sink. arg: the struct tc_buf to append the line to. */
 static void on_log(enum torc_log_level level, const char *module, const char *message, void *arg)
 {
     (void)level;
     tc_buf_printf(arg, "%s %s\n", module, message);
 }
 
-/* The log shows which priority serves, and why. */
+/* The log shows which priority serves, and why it took over from another one. */
 static void changes_are_logged(void **state)
 {
     struct fake_lb *f = *state;

@@ -1,4 +1,9 @@
-/* random_subsetting: the exact subsets, how clients spread over the servers, and the policy on virtual time. */
+/* random_subsetting: the exact subsets, how clients spread over the servers, and the policy on virtual time.
+ *
+ * The tests above "the policy" are about configs, hashes and tc_random_subset, which needs no policy: the list, the
+ * size and the seed alone decide the subset. The tests below run the policy over fakes/lb, whose subchannels show which
+ * endpoints the child got. All seeds are fixed, so that each run is the same. A list of endpoints that a function
+ * returns is one reference; fake_lb_update takes it. One thread. */
 #include "lb/policies/random_subsetting.h"
 
 #include "base/hash.h"
@@ -22,7 +27,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Makes n endpoints: 10.0.0.1:80 to 10.0.0.250:80, then 10.0.1.1:80 and so on. */
+/* Makes n endpoints: 10.0.0.1:80 to 10.0.0.250:80, then 10.0.1.1:80 and so on. Returns one reference. */
 static struct tc_endpoints *servers(size_t n)
 {
     struct tc_buf text = {0};
@@ -33,6 +38,7 @@ static struct tc_endpoints *servers(size_t n)
     return list;
 }
 
+/* Returns the place of this very object in the list; SIZE_MAX if it is not there. */
 static size_t index_of(const struct tc_endpoints *all, const struct tc_endpoint *e)
 {
     for (size_t i = 0; i < all->n; i++)
@@ -53,6 +59,7 @@ static void assert_subset(struct tc_endpoints *all, uint32_t size, uint64_t seed
     tc_endpoints_unref(subset);
 }
 
+/* Asserts that the config is invalid, with an error that contains `expected`. */
 static void refuse(struct fake_lb *f, const char *config, const char *expected)
 {
     char *why = NULL;
@@ -110,7 +117,7 @@ static void order_by_hash(void **state)
     } rows[] = {
         {0, "0,5,7,9,8,3,4,6,1"},
         {1, "4,1,9,8,3,6,0,5,2"},
-        {UINT64_C(0x123456789abcdef0), "9,7,8,3,2,4,6,5,1"}}; /* the tenth place is in no subset of up to nine */
+        {UINT64_C(0x123456789abcdef0), "9,7,8,3,2,4,6,5,1"}}; /* the last of ten is in no subset of up to nine */
     struct tc_endpoints *all = servers(10);
     (void)state;
     for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++)
@@ -152,6 +159,7 @@ static void order_of_names(void **state)
     }
 }
 
+/* Returns how many endpoints are in both lists, each of which has no endpoint twice. */
 static size_t shared(const struct tc_endpoints *a, const struct tc_endpoints *b)
 {
     size_t n = 0;
@@ -161,7 +169,8 @@ static size_t shared(const struct tc_endpoints *a, const struct tc_endpoints *b)
     return n;
 }
 
-/* One endpoint more in the list changes at most one endpoint of the subset, whatever the order of the list is. */
+/* One endpoint more in the list changes at most one endpoint of the subset. The order of the list does not matter: the
+ * new endpoint comes first, and the one that was first comes last. */
 static void changes_are_small(void **state)
 {
     TC_CASE(SB06);
@@ -181,7 +190,8 @@ static void changes_are_small(void **state)
         }
 }
 
-/* Each client has its own seed. The busiest server has at most `busiest` clients, and chi squared is small. */
+/* Each client has its own seed. The busiest server has at most `busiest` clients, and chi squared is less than twice
+ * the number of servers plus 10. */
 static void spread(void **state)
 {
     TC_CASE(SB07);
@@ -263,11 +273,13 @@ static void lists_of_localities(void **state)
 
 /* --- the policy --- */
 
+/* Takes ownership of `list`. Returns true if the policy accepted the update. */
 static bool update(struct fake_lb *f, struct tc_endpoints *list, const char *config)
 {
     return fake_lb_update(f, list, fake_lb_config(f, SUBSETTING, config, NULL), NULL);
 }
 
+/* Returns fake_lb_take_connects as a copy, for tc_free. */
 static char *connects(struct fake_lb *f)
 {
     const char *text = fake_lb_take_connects(f);

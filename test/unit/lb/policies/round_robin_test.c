@@ -1,4 +1,10 @@
-/* round_robin on virtual time: turns, states and health of endpoints, updates, and long lists. */
+/* round_robin on virtual time: turns, states and health of endpoints, updates, and long lists.
+ *
+ * The policy connects to all endpoints of a list, and picks the READY ones in turn. The policy's state is that of the
+ * best endpoint: READY, CONNECTING, TRANSIENT_FAILURE. What is tested here of states, health and long lists comes from
+ * lb/policies/petiole.h, and so holds for least_request and weighted_round_robin as well. fake_lb_set plays the
+ * servers. The tests of long lists turn the loop one turn at a time (begin_update). The fake owns the policy and the
+ * subchannels; one thread. */
 #include "lb/policies/round_robin.h"
 
 #include "support/case.h"
@@ -29,6 +35,7 @@ static bool update(struct fake_lb *f, const char *endpoints)
     return fake_lb_update(f, fake_lb_endpoints(endpoints), fake_lb_config(f, "round_robin", "{}", NULL), NULL);
 }
 
+/* Picks, and sets counts[4] to how many picks went to each of A to D. */
 static void count(struct fake_lb *f, unsigned picks, unsigned *counts)
 {
     static const char *const all[] = {A, B, C, D};
@@ -169,7 +176,7 @@ static void empty_and_errors(void **state)
     tc_status_fini(&error);
 }
 
-/* Makes n endpoints 10.0.X.Y:1, numbered from `from` on. */
+/* Makes n endpoints 10.0.X.Y:1, numbered 250 * X + Y from `from` on. Returns one reference. */
 static struct tc_endpoints *numbered(unsigned from, unsigned n)
 {
     struct tc_buf b = {0};
@@ -180,7 +187,8 @@ static struct tc_endpoints *numbered(unsigned from, unsigned n)
     return list;
 }
 
-/* Updates the policy without running the loop: tasks wait, and so do endpoints that may not begin in this turn. */
+/* Updates the policy without running the loop: tasks wait, and so do endpoints that may not begin in this turn.
+ * Takes ownership of `list`. */
 static void begin_update(struct fake_lb *f, struct tc_endpoints *list)
 {
     struct tc_lb_config *config = tc_round_robin_config_new();
@@ -191,7 +199,7 @@ static void begin_update(struct fake_lb *f, struct tc_endpoints *list)
     tc_lb_config_unref(config);
 }
 
-enum { AT_ONCE = 128, MANY = 3 * AT_ONCE };
+enum { AT_ONCE = 128, MANY = 3 * AT_ONCE }; /* AT_ONCE is TC_CONNECT_TURN_PARTS */
 
 /* Each turn of the loop begins to connect AT_ONCE endpoints of a long list. */
 static void many_are_connected_in_turns(void **state)
