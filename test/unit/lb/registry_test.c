@@ -1,4 +1,8 @@
-/* The registry of policies, config lists, and the graceful switch. */
+/* The registry of policies, config lists, and the graceful switch.
+ *
+ * fakes/lb, without a policy of its own, has a registry of the built-in policies (f->registry) and is the parent of
+ * each graceful switch: reports go to f->helper. A test that makes a graceful switch shuts the switch down and runs the
+ * loop, which frees the switch; the teardown frees the fake. One thread, on the fake's virtual time. */
 #include "lb/graceful_switch.h"
 #include "support/cmocka.h"
 #include "support/fakes/lb.h"
@@ -48,6 +52,8 @@ static void names_and_aliases(void **state)
     assert_null(tc_lb_default_config(f->registry, "priority"));
 }
 
+/* Parses a config list at this depth. Returns the text of the errors, or "" if there are none; the caller frees the
+ * text with tc_free. */
 static char *faults_of(struct fake_lb *f, const char *json, unsigned depth)
 {
     struct tc_validation_errors errors = {0};
@@ -111,6 +117,8 @@ static void nesting_is_bounded(void **state)
     tc_buf_fini(&json);
 }
 
+/* Updates the graceful switch and runs the loop. Takes over a reference of the config. `endpoints` is a text for
+ * fake_lb_endpoints. */
 static void child_update(struct fake_lb *f, struct tc_graceful_switch *child, struct tc_lb_config *config,
                          const char *endpoints)
 {
@@ -166,8 +174,8 @@ static void a_failing_new_policy_takes_over(void **state)
 }
 
 /* The policy "early" reports, and asks for re-resolution, from inside create(). */
-static enum torc_connectivity early_state;
-static bool early_kept;
+static enum torc_connectivity early_state; /* the last state that create() reports */
+static bool early_kept;                    /* set by create(), cleared by the shutdown of any such policy */
 
 static struct tc_status early_update(struct tc_lb_policy *p, const struct tc_lb_update *update)
 {
@@ -207,7 +215,7 @@ static void what_a_policy_reports_while_it_is_made_counts(void **state)
     struct fake_lb *f = *state;
     const struct tc_lb_factory factory = {.name = "early", .create = early_create};
     struct tc_lb_config config = {.factory = &factory};
-    tc_ref_init(&config.ref);
+    tc_ref_init(&config.ref); /* the config is on the stack: two updates take over a reference each, and one stays */
     tc_ref_inc(&config.ref);
     tc_ref_inc(&config.ref);
     struct tc_graceful_switch *child = tc_graceful_switch_new(&f->helper);

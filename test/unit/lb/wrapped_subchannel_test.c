@@ -1,5 +1,5 @@
-/* Wrapped subchannels in two layers: each policy finds its own wrapper from the outermost subchannel. After the upper
- * policy has shut down it finds none, and the lower policy's wrapper can still be released. */
+/* Wrapped subchannels in two layers: each policy finds its own wrapper from the outermost subchannel. After the
+ * upper policy's shutdown the search for the upper wrapper finds none, and the lower wrapper can still be released. */
 #include "lb/wrapped_subchannel.h"
 
 #include "support/cmocka.h"
@@ -34,13 +34,14 @@ static void keep_state(void *arg, enum torc_connectivity state, const struct tc_
     *(enum torc_connectivity *)arg = state;
 }
 
-/* Stands for a policy that wraps the subchannels that `up` creates. */
+/* Stands for a policy that wraps the subchannels that `up` creates. Its child creates subchannels by `helper`. */
 struct layer {
     struct tc_lb_helper helper;
     struct tc_lb_helper *up;
     struct tc_wrapped_subchannels set;
 };
 
+/* Returns a wrapper, which the caller ends with tc_subchannel_release. */
 static struct tc_subchannel *layer_create(struct tc_lb_helper *h, struct tc_endpoint *endpoint,
                                           const struct tc_addr *addr, tc_subchannel_state_fn on_state, void *arg)
 {

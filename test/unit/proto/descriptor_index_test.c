@@ -1,5 +1,9 @@
 /* The index of file descriptors: files found by the symbols and extensions that they define, files that are refused,
- * the bound on memory, and files that are taken out again. The tests write each descriptor field by field. */
+ * the bound on memory, and files that are taken out again.
+ *
+ * The tests write each descriptor field by field, with the numbers of descriptor.proto. A descriptor is a tc_buf of its
+ * bytes; put_part and add free the descriptor that they are given. The index has copies, and owns its files until
+ * tc_descriptor_index_fini. One thread. */
 #include "proto/descriptor_index.h"
 
 #include <stdio.h>
@@ -41,6 +45,7 @@ static void put_named(struct tc_buf *b, unsigned number, const char *name)
     put_part(b, number, &part);
 }
 
+/* Returns a file that has a name and a package (NULL: none). The caller frees it. */
 static struct tc_buf file_of(const char *name, const char *package)
 {
     struct tc_buf b = named(name);
@@ -49,6 +54,7 @@ static struct tc_buf file_of(const char *name, const char *package)
     return b;
 }
 
+/* Appends an extension of the message `extendee` (".a.M") as a field. */
 static void put_extension(struct tc_buf *b, unsigned field, const char *name, const char *extendee, uint64_t number)
 {
     struct tc_buf e = named(name);
@@ -81,6 +87,7 @@ static struct tc_buf whole_file(void)
     return file;
 }
 
+/* Adds the file and frees it. Asserts the result and the text of the error (NULL: not compared). */
 static void add(struct tc_descriptor_index *x, struct tc_buf *file, int rc, const char *text)
 {
     struct tc_status why = {0};
@@ -91,6 +98,7 @@ static void add(struct tc_descriptor_index *x, struct tc_buf *file, int rc, cons
     tc_buf_fini(file);
 }
 
+/* Returns the name of the file that defines the symbol, borrowed from the index; "none" if there is no such file. */
 static const char *file_with(const struct tc_descriptor_index *x, const char *symbol)
 {
     const struct tc_descriptor_file *f = tc_descriptor_index_symbol(x, tc_slice_str(symbol));
@@ -214,7 +222,8 @@ static void refuses_malformed_files(void **state)
     tc_descriptor_index_fini(&x);
 }
 
-/* Returns a file of `n` small descriptors, whose full names have a little more than `scope` bytes. */
+/* Returns a file of `n` small descriptors, whose full names have a little more than `scope` bytes. The file's name is a
+ * part of them, so files of different names share no symbol. The caller frees the file. */
 static struct tc_buf long_names(const char *name, size_t scope, unsigned n)
 {
     char text[4096], small[16];
@@ -283,7 +292,8 @@ static void takes_files_out(void **state)
     tc_descriptor_index_fini(&x);
 }
 
-/* A message's list of extensions keeps the order of addition, and adding to it is cheap in any order. */
+/* A message's list of extensions keeps the order of addition. The numbers fall here: in a list sorted by number each
+ * addition would move all others. */
 static void takes_extensions_in_any_order(void **state)
 {
     enum { N = 100000 };

@@ -1,5 +1,9 @@
 /* proto3 JSON both ways: a text that is accepted becomes a message, goes through the wire form, and becomes JSON again;
- * a text that is refused has an error. Also the limits of depth and memory. */
+ * a text that is refused has an error. Also the limits of depth and memory.
+ *
+ * `same` and `becomes` are for texts that are accepted, `refuse` for the others. Messages are of the generated types of
+ * xDS and of the well-known types. A message that is read lies in an arena, which ends with the function that made it.
+ * A message that a test fills in itself is on the stack. One thread. */
 #include "proto/json.h"
 
 #include <math.h>
@@ -34,6 +38,7 @@
 static const struct tc_proto_json_options camel = {.lower_camel = true};
 static const struct tc_proto_json_options lenient = {.ignore_unknown = true};
 
+/* Returns the JSON of the text, a new reference. Fails the test if the text is not JSON. */
 static json_t *parse(const char *text)
 {
     char *why = NULL;
@@ -43,6 +48,7 @@ static json_t *parse(const char *text)
     return json;
 }
 
+/* Returns the message as JSON text, for tc_free; NULL if the message has no JSON. NULL options are zeros. */
 static char *print(const ProtobufCMessage *m, const struct tc_proto_json_options *options)
 {
     json_t *json = tc_proto_to_json(m, options);
@@ -53,8 +59,8 @@ static char *print(const ProtobufCMessage *m, const struct tc_proto_json_options
     return text;
 }
 
-/* Asserts that the message of the JSON prints as `want`, before and after it goes through the wire form. `want` has its
- * members in the order of their field numbers. */
+/* Asserts that the message of the JSON prints as `want`, before and after it goes through the wire form. `want` has the
+ * fields of a message in the order of their numbers. */
 static void round_trip(const ProtobufCMessageDescriptor *type, const char *text,
                        const struct tc_proto_json_options *options, const char *want)
 {
@@ -92,6 +98,7 @@ static void becomes(const ProtobufCMessageDescriptor *type, const char *text, co
     round_trip(type, text, NULL, want);
 }
 
+/* Asserts that the JSON is refused with exactly this text of errors, and that no message is stored. */
 static void refuse(const ProtobufCMessageDescriptor *type, const char *text, const char *want)
 {
     struct tc_arena arena;
@@ -464,6 +471,7 @@ static void test_any_of_unknown_type(void **state)
     tc_free(out);
 }
 
+/* Returns `open` n times, then `middle`, then `close` n times, for tc_free. */
 static char *nested(size_t n, const char *open, const char *middle, const char *close)
 {
     struct tc_buf text = {0};
@@ -500,7 +508,8 @@ static void test_depth(void **state)
     tc_arena_fini(&arena);
 }
 
-/* A message that is deeper than tc_scan allows has no JSON. An Any that holds such a message shows it as bytes. */
+/* A message that is nested deeper than TC_PROTO_JSON_MAX_DEPTH has no JSON. An Any that holds such a message shows the
+ * message as bytes. */
 static void test_depth_of_output(void **state)
 {
     (void)state;

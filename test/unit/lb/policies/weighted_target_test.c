@@ -1,4 +1,9 @@
-/* weighted_target on virtual time: shares of picks, aggregated states, and children that come and go. */
+/* weighted_target on virtual time: shares of picks, aggregated states, and children that come and go.
+ *
+ * The policy runs in fakes/lb, which the setup of each test makes and the teardown frees. Child "a" has the address A,
+ * child "b" the address B, mostly under round_robin, which keeps both connected. A test sets the states of the
+ * addresses, and reads the policy's last report in struct fake_lb. A child that an update does not list is kept for
+ * RETENTION_MS, the fake's priority_retention_ms. One thread. */
 #include "lb/policies/weighted_target.h"
 
 #include "support/case.h"
@@ -28,7 +33,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Makes a config of children a and b with these weights; 0: not in the config. */
+/* Returns a config of children a and b with these weights, with one reference; 0: not in the config. */
 static struct tc_lb_config *targets(uint32_t a, uint32_t b)
 {
     struct tc_child_config list[2] = {0};
@@ -47,11 +52,14 @@ static struct tc_lb_config *targets(uint32_t a, uint32_t b)
     return config;
 }
 
+/* Updates with endpoints for both children. The weights 100 and 1 of the endpoints must not count. */
 static void update(struct fake_lb *f, uint32_t a, uint32_t b)
 {
     fake_lb_update(f, fake_lb_endpoint_tree("a", A "*100", "b", B "*1", NULL), targets(a, b), NULL);
 }
 
+/* Returns the share, 0 to 1, of A in 20,000 picks with random numbers. Frees what was in the fake's arena, such as
+ * addresses of earlier picks. */
 static double share_of_a(struct fake_lb *f)
 {
     enum { ROUNDS = 20000 };
@@ -222,7 +230,8 @@ static void idle_rings_are_woken(void **state)
     assert_string_equal(fake_lb_pick(f), A);
 }
 
-/* Thousands of children report together: the policy publishes a few pickers, and each child is in the last one. */
+/* Thousands of children report together: the policy publishes a few pickers, not one for each report. While all
+ * children are READY, the picks split evenly between the two addresses that the children share. */
 static void many_children_in_one_turn(void **state)
 {
     struct fake_lb *f = *state;
@@ -244,7 +253,7 @@ static void many_children_in_one_turn(void **state)
     assert_int_equal(f->subchannels.len, N);
     static const struct {
         enum torc_connectivity to, joined;
-        unsigned reports;
+        unsigned reports; /* that are expected; the bound below allows eight more */
     } steps[] = {
         {TORC_CONNECTIVITY_READY, TORC_CONNECTIVITY_READY, 2},     /* the first child, and all others */
         {TORC_CONNECTIVITY_IDLE, TORC_CONNECTIVITY_CONNECTING, 2}, /* they connect again */
@@ -256,11 +265,11 @@ static void many_children_in_one_turn(void **state)
             fake_lb_queue_at(f, i, steps[s].to);
         tc_loop_drain(f->loop);
         assert_int_equal(f->state, steps[s].joined);
-        assert_in_range(f->reports - before, 1, steps[s].reports + 8); /* a turn runs a bounded number of tasks */
+        assert_in_range(f->reports - before, 1, steps[s].reports + 8);
         double share = steps[s].to == TORC_CONNECTIVITY_READY ? share_of_a(f) : 0.5;
-        assert_true(share > 0.47 && share < 0.53); /* the picker draws from all children */
+        assert_true(share > 0.47 && share < 0.53); /* the picker draws from children of both addresses */
     }
-    fake_lb_queue_at(f, 0, TORC_CONNECTIVITY_IDLE); /* the policy is shut down before it publishes this */
+    fake_lb_queue_at(f, 0, TORC_CONNECTIVITY_IDLE); /* the policy is shut down before it is told of this */
 }
 
 static void config_from_json(void **state)

@@ -49,7 +49,8 @@ static void endpoints_without_an_entry_do_not_count(void **state)
     tc_loop_advance(f->loop, 1000);
     assert_int_equal(fake_lb_count(f, E1) + fake_lb_count(f, E3), 0);
     assert_string_equal(tc_buf_cstr(&f->history), "IDLE CONNECTING TF ");
-    /* exit_idle does not connect endpoints without an entry, either. */
+    /* The policy's own attempts (A61) connect no endpoint without an entry, either: while `second` fails, the policy
+     * connects `first` as soon as `first` is IDLE. So exit_idle finds the policy in CONNECTING, and does nothing. */
     fake_lb_set(f, first, TORC_CONNECTIVITY_IDLE);
     fake_lb_set(f, first, TORC_CONNECTIVITY_READY);
     assert_string_equal(pick(f, E0), first);

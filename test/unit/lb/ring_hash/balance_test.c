@@ -1,4 +1,11 @@
-/* Bounded loads: the numbers of Envoy's tests and of an independent construction, and a hot key under churn. */
+/* Bounded loads: the numbers of Envoy's tests and of an independent construction, and a hot key under churn.
+ *
+ * The first tests need no policy. A test makes a set of endpoints with a maglev table (set_of), writes the number of
+ * RPCs of each endpoint, and asks tc_rh_balance_choose which endpoint takes one more. Endpoint i, Envoy's host i, is
+ * 127.0.0.1 with port 90 + i. The arithmetic is in lb/ring_hash/balance.c. A test drops its set with tc_rh_set_unref.
+ *
+ * The last two tests run the policy maglev in fakes/lb. An RPC is counted from its pick until its tracker's on_done
+ * (call_end). The trackers are in the arena of the fake. One thread. */
 #include "lb/ring_hash/balance.h"
 
 #include <math.h>
@@ -14,7 +21,8 @@
 
 enum { BUSY = 100000, MOST = 10 };
 
-/* Makes a set of n endpoints, at most MOST, 127.0.0.1:90, 91, ... with the weights (NULL: 1 each) and a table. */
+/* Returns a set of n endpoints, at most MOST, 127.0.0.1:90, 91, ... with the weights (NULL: 1 each) and a table, with
+ * one reference. `factor` is in percent. */
 static struct tc_rh_set *set_of(uint32_t n, const uint32_t *weights, uint32_t table_size, uint32_t factor)
 {
     struct tc_buf text = {0};
@@ -37,7 +45,7 @@ static struct tc_rh_set *set_of(uint32_t n, const uint32_t *weights, uint32_t ta
     return set;
 }
 
-/* Sets the RPCs of each endpoint, and their sum. */
+/* Sets the RPCs of each endpoint, active[i] of endpoint i, and their sum. */
 static void load(struct tc_rh_set *set, const uint32_t *active)
 {
     set->balance->total->n = 0;
@@ -168,7 +176,7 @@ static void picks_by_weights(void **state)
     tc_rh_set_unref(set);
 }
 
-/* Neither the largest factor nor the largest counts wrap around to a small bound. */
+/* With the largest factor, a large count gives a large bound: the product does not wrap around. */
 static void the_largest_numbers(void **state)
 {
     (void)state;
@@ -229,13 +237,15 @@ static void few_endpoints_are_ready(void **state)
 
 enum { BACKENDS = 12, OUTSTANDING = 90, STEPS = 4000 };
 
+/* Backend i is 10.0.0.i:80. */
 struct hot {
     struct fake_lb *f;
-    bool present[BACKENDS], failed[BACKENDS];
-    struct tc_call_tracker *calls[OUTSTANDING];
-    unsigned backend[OUTSTANDING]; /* of the call */
+    bool present[BACKENDS], failed[BACKENDS];   /* in the list of endpoints; fails to connect */
+    struct tc_call_tracker *calls[OUTSTANDING]; /* calls under way, until call_end; NULL: none */
+    unsigned backend[OUTSTANDING];              /* of calls[i]; BACKENDS if the backend has left since */
 };
 
+/* Updates the policy to the backends that are present. */
 static void hot_update(struct hot *h)
 {
     struct tc_buf text = {0};
@@ -266,6 +276,7 @@ static void hot_connect(struct hot *h)
     }
 }
 
+/* Ends the call of these trackers (NULL: no call). */
 static void call_end(struct tc_call_tracker *trackers)
 {
     struct tc_status ok = {0};
@@ -275,8 +286,9 @@ static void call_end(struct tc_call_tracker *trackers)
     }
 }
 
-/* Starts a call of the hot key, and asserts that its backend has at most ceil(1.25 * mean) + 1 calls. The mean is the
- * number of calls under way, with the new one, divided by the number of backends that are up. */
+/* Starts a call of the hot key in the free place `slot`, and asserts that the call's backend has at most
+ * ceil(1.25 * mean) + 1 calls. The mean is the number of calls under way, with the new one, divided by the number of
+ * backends that are up. */
 static void hot_call(struct hot *h, unsigned slot)
 {
     const char *found = "QUEUE";
@@ -297,8 +309,8 @@ static void hot_call(struct hot *h, unsigned slot)
     assert_true(of_backend <= ceil(1.25 * all / up) + 1);
 }
 
-/* A pick that is passed on to an endpoint without a connection waits until that endpoint is connected, or until an RPC
- * ends. */
+/* A pick that is passed on to an endpoint without a connection waits. When an RPC ends, the policy publishes a picker,
+ * so that waiting picks are tried again. */
 static void an_end_frees_those_that_wait(void **state)
 {
     (void)state;
@@ -331,6 +343,8 @@ static void an_end_frees_those_that_wait(void **state)
     fake_lb_free(f);
 }
 
+/* One key has at most OUTSTANDING calls under way, while backends of the first half come, go, fail and recover.
+ * hot_call asserts the bound for each call. */
 static void a_hot_key_under_churn(void **state)
 {
     (void)state;

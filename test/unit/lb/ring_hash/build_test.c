@@ -1,5 +1,10 @@
 /* Rings that the background thread builds: the old ring serves meanwhile, and newer updates may make a build useless
- * before it is done. Also rings that policies share. */
+ * before it is done. Also rings that policies share.
+ *
+ * The setup lets the loop's thread build rings of up to 64 entries, so the rings of 256 entries here are built in the
+ * background, unless the process has an equal one (ring/cache). A gate (support/gate.h) holds the background thread:
+ * while the gate is closed no ring is finished. let_build opens the gate, and runs the loop, which brings the ring to
+ * the policy. Everything but the build runs on the test's thread. */
 #include "support/cmocka.h"
 #include "support/fakes/lb.h"
 #include "support/gate.h"
@@ -33,19 +38,20 @@ static bool update(struct fake_lb *f, const char *endpoints)
                           NULL);
 }
 
+/* Picks with the hash of the entry, such as A "_0". Returns what fake_lb_pick does. */
 static const char *pick(struct fake_lb *f, const char *entry)
 {
     return fake_lb_pick_hash(f, tc_xxh64(entry, strlen(entry)));
 }
 
-/* Waits until the background thread has built the ring and the policy has it. */
+/* Opens the gate. Waits until the background thread has built the ring and the policy has it. */
 static void let_build(struct fake_lb *f, struct gate *g)
 {
     gate_open(g);
     tc_loop_drain(f->loop);
 }
 
-/* Waits for the ring that is being built, and for the ring that is built next. */
+/* Waits for the ring that is being built, and for the ring that is built next. Leaves the gate open. */
 static void let_build_both(struct fake_lb *f, struct gate *g)
 {
     let_build(f, g);
@@ -88,6 +94,7 @@ static void asked_to_connect_before_the_ring(void **state)
     assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
 }
 
+/* Gives the policy a ring of A alone, and makes A READY. */
 static void ready_with_a(struct fake_lb *f)
 {
     struct gate g;
@@ -137,7 +144,8 @@ static void the_newest_update_counts(void **state)
     assert_int_equal(fake_lb_count(f, A), 0);
 }
 
-/* Gives ten updates in a row, and returns how many of them the policy and the background thread still hold. */
+/* Gives ten updates in a row, each with a config of its own. Returns how many of these configs the policy and the
+ * background thread still hold. */
 static unsigned updates_in_a_row(struct fake_lb *f, unsigned round)
 {
     struct tc_lb_config *configs[10];
@@ -230,8 +238,8 @@ static void an_empty_update_fails_at_once(void **state)
     assert_int_equal(fake_lb_count(f, NULL), 0);
 }
 
-/* An empty list while the background thread has a build ahead of it: the ring is not wanted, and the next list gets
- * its own. */
+/* An empty list comes while a build waits for the background thread: that ring is not wanted. The next list gets a ring
+ * of its own. */
 static void an_unwanted_build_is_dropped(void **state)
 {
     struct fake_lb *f = *state;
@@ -248,7 +256,8 @@ static void an_unwanted_build_is_dropped(void **state)
     assert_connects(f, B " ");
 }
 
-/* Returns a set of the endpoints, and stores in was[i] where its endpoint i is in `old` (may be NULL). */
+/* Returns a set of the endpoints with one reference, and stores in was[i] where endpoint i of the set is in `old` (may
+ * be NULL). `was` has room for all endpoints of the text. */
 static struct tc_rh_set *set_of(const char *endpoints, const struct tc_rh_set *old, struct tc_lb_config *config,
                                 uint32_t *was)
 {

@@ -11,7 +11,8 @@
 
 enum { ADDRESSES = 24, MOST = 40, ROUNDS = 1500 };
 
-/* Makes an endpoint with one or two addresses out of ADDRESSES; one weight in eight is near UINT64_MAX. */
+/* Returns an endpoint with one or two addresses out of ADDRESSES, with one reference. One weight in eight is near
+ * UINT64_MAX, the others are 0 to 4. */
 static struct tc_endpoint *endpoint(struct tc_rng *rng)
 {
     struct tc_addr addrs[2];
@@ -26,8 +27,9 @@ static struct tc_endpoint *endpoint(struct tc_rng *rng)
     return e;
 }
 
-/* Makes a list from the last one (NULL: from nothing): removes some endpoints and adds some. About a third of the added
- * endpoints repeat the first or the last of the list. In one list of five the first and the last change places. */
+/* Returns a list with one reference, made from the last list (NULL: from nothing). Removes about `changes` of every 20
+ * endpoints and adds `changes`, up to MOST in all. About a third of the added endpoints repeat the first or the last of
+ * the list. In one list of five the first and the last change places. */
 static struct tc_endpoints *next_list(struct tc_rng *rng, const struct tc_endpoints *last, unsigned changes)
 {
     struct tc_endpoint **at = tc_calloc(MOST, sizeof(struct tc_endpoint *));
@@ -55,7 +57,7 @@ static uint64_t sum(uint64_t a, uint64_t b)
 }
 
 /* Asserts that the set has the distinct endpoints of the list in order, with the sums of their weights, and that `was`
- * has the place of each endpoint in the old set. */
+ * has the place of each endpoint in the old set (NULL: none), or TC_RING_ADDED. */
 static void check(const struct tc_rh_set *set, const struct tc_rh_set *old, const struct tc_endpoints *list,
                   const uint32_t *was)
 {

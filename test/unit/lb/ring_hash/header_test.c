@@ -1,4 +1,9 @@
-/* ring_hash with the hash of a request header (A76), and the config of ring_hash. */
+/* ring_hash with the hash of a request header (A76), and the config of ring_hash.
+ *
+ * The policy runs in fakes/lb, which the setup of each test makes and the teardown frees. `update` asks for the hash of
+ * HEADER; set_header adds the header to all later picks. Without the header a pick starts at the random number of its
+ * arguments: the hash of "ADDRESS_0", entry 0 of an endpoint, hits that endpoint. One thread, on the fake's virtual
+ * time. */
 #include <stdlib.h>
 
 #include "support/case.h"
@@ -39,6 +44,7 @@ static void set_header(struct fake_lb *f, const char *value)
     tc_headers_add_copy(&f->headers, tc_slice_str(HEADER), tc_slice_str(value));
 }
 
+/* Picks with this random number. Returns what fake_lb_pick does. */
 static const char *pick_random(struct fake_lb *f, uint64_t random)
 {
     f->args.random = random;
@@ -129,6 +135,7 @@ static void an_empty_value_counts_as_absent(void **state)
     assert_string_equal(pick_random(f, second), E1);
 }
 
+/* Asserts that the config is refused with exactly this text. */
 static void assert_refused(struct fake_lb *f, const char *json, const char *why)
 {
     char *text;

@@ -1,4 +1,9 @@
-/* The policy maglev: connecting and failing as ring_hash does, weights, keys, and the config. */
+/* The policy maglev: connecting and failing as ring_hash does, weights, keys, and the config.
+ *
+ * The policy runs in fakes/lb, which the setup of each test makes and the teardown frees. A hash h hits slot h % n of a
+ * table of n slots, so picks with the hashes 0 to n - 1 read the whole table (`owners`). The last digit of the port
+ * stands for an endpoint: Envoy's table 2,4,0,1,5,0,3 of ports 90 to 95 is "2401503". Tables of the default size are
+ * built in the background, behind a gate. Everything else is on the test's thread. */
 #include "lb/ring_hash/policy.h"
 
 #include "support/case.h"
@@ -35,7 +40,7 @@ static bool update(struct fake_lb *f, const char *endpoints, const char *config)
 #define SEVEN "{'tableSize': 7}"
 
 /* Picks with the hash. If the pick asks for a connection, makes the endpoint READY and picks again. Ends the RPC, and
- * returns the last digit of its endpoint. */
+ * returns the last digit of the port of the endpoint that took the RPC. */
 static char owner(struct fake_lb *f, uint64_t hash)
 {
     const char *found = fake_lb_pick_hash(f, hash);
@@ -54,7 +59,7 @@ static char owner(struct fake_lb *f, uint64_t hash)
     return found[strlen(found) - 1];
 }
 
-/* Returns the owners of all slots of a table of n slots: a character for each slot. */
+/* Returns the owners of all slots of a table of n slots: a character for each slot. The text is in the fake's arena. */
 static const char *owners(struct fake_lb *f, unsigned n)
 {
     char *text = tc_arena_calloc(&f->arena, n + 1, 1);
@@ -95,6 +100,7 @@ static void the_next_slot_takes_over(void **state)
                         "maglev cannot find a connected endpoint; last failure: 127.0.0.1:92: refused");
 }
 
+/* Gives endpoint i of the list its first hostname. Returns the list. */
 static struct tc_endpoints *host(struct tc_endpoints *list, size_t i, const char *hostname)
 {
     list->at[i]->hostname = tc_rstr_str(hostname);
@@ -126,8 +132,8 @@ static void keys(void **state)
     assert_string_equal(owners(f, 7), "2401503");
 }
 
-/* Makes endpoints with the weights that an EDS resource gives. `weight`, which contains the locality's weight (A113),
- * must not count for tables. */
+/* Returns endpoints with the weights that an EDS resource gives, of_locality[i] and weights[i] for endpoint i, with one
+ * reference. Their `weight`, which contains the locality's weight (A113), must not count for tables. */
 static struct tc_endpoints *eds(const char *endpoints, const uint32_t *of_locality, const uint32_t *weights)
 {
     struct tc_endpoints *list = fake_lb_endpoints(endpoints);
@@ -207,7 +213,7 @@ static void the_hash_of_a_header(void **state)
 static void the_heaviest_endpoint_fails(void **state)
 {
     struct fake_lb *f = *state;
-    /* The endpoint with a million times the weight of the others fails: RPCs wait for another endpoint. */
+    /* The endpoint with a million times the weight of each other endpoint fails: RPCs wait for another endpoint. */
     static const uint32_t one[] = {1, 1, 1, 1, 1, 1}, weights[] = {1000000, 1, 1, 1, 1, 1};
     struct gate g;
     gate_close(&g);

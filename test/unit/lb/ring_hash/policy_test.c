@@ -1,4 +1,8 @@
-/* ring_hash on virtual time: the walk of a pick, connecting, aggregated states, shares, and rings that change. */
+/* ring_hash on virtual time: the walk of a pick, connecting, aggregated states, shares, and rings that change.
+ *
+ * The policy runs in fakes/lb, which the setup of each test makes and the teardown frees. Endpoint i is E[i]. pick(f,
+ * E[i]) uses the hash of the endpoint's own entry 0, so the pick's walk begins at that endpoint; `walk` tells which
+ * endpoints follow. "The policy connects" means an attempt that no pick asked for (A61, A117). One thread. */
 #include "lb/ring_hash/policy.h"
 
 #include <stdlib.h>
@@ -48,7 +52,7 @@ static uint64_t hash_of(const char *key)
     return hash;
 }
 
-/* Returns endpoint k, counted from 0, on the walk from the key `from` over the first n of E. */
+/* Returns the distinct endpoint k, counted from 0, on the walk from the key `from` over the first n of E. k < n. */
 static const char *walk(size_t n, const char *from, unsigned k)
 {
     struct tc_ring_item items[4];
@@ -69,6 +73,7 @@ static const char *walk(size_t n, const char *from, unsigned k)
     return E[item];
 }
 
+/* Picks with the hash of the key's entry 0. Returns what fake_lb_pick does. */
 static const char *pick(struct fake_lb *f, const char *key)
 {
     return fake_lb_pick_hash(f, hash_of(key));
@@ -176,7 +181,7 @@ static void all_failing_reports_the_endpoint_that_was_hit(void **state)
     fake_lb_set(f, E0, TORC_CONNECTIVITY_IDLE);
     assert_connects(f, E0 " ");
     assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
-    assert_string_equal(pick(f, E0), "FAIL"); /* TRANSIENT_FAILURE lasts while it connects again */
+    assert_string_equal(pick(f, E0), "FAIL"); /* E0 counts as failed while it connects again */
     fake_lb_set(f, E0, TORC_CONNECTIVITY_READY);
     assert_string_equal(pick(f, E0), E0);
     assert_string_equal(pick(f, E1), E0);
@@ -310,7 +315,7 @@ static void one_at_a_time(void **state)
     fake_lb_set(f, E[last], TORC_CONNECTIVITY_READY);
     assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
     assert_string_equal(tc_buf_cstr(&f->history), "IDLE CONNECTING TF READY ");
-    /* Failed endpoints connect again after their own backoff, at the same time if it ends at the same time. */
+    /* Each failed endpoint connects again when its own backoff is over, even while another one connects. */
     size_t other = last == 1 ? 2 : 1;
     fake_lb_set(f, E0, TORC_CONNECTIVITY_IDLE);
     fake_lb_set(f, E[other], TORC_CONNECTIVITY_IDLE);
@@ -412,6 +417,7 @@ static void connect_all(struct fake_lb *f, size_t n)
     }
 }
 
+/* Asserts the shares (0 to 1) of the first n endpoints of E in picks with random hashes, within 0.05. */
 static void assert_shares(struct fake_lb *f, const double *shares, size_t n)
 {
     enum { ROUNDS = 20000 };
@@ -508,7 +514,7 @@ static void duplicates_are_merged(void **state)
     assert_shares(f, (const double[]){0.5, 0.5}, 2);
 }
 
-/* Updates to n endpoints, each with 100 entries. */
+/* Updates to the n endpoints of the text, of equal weight, each with 100 entries. */
 static void update_proportional(struct fake_lb *f, const char *endpoints, uint64_t n)
 {
     fake_lb_update(f, fake_lb_endpoints(endpoints), tc_ring_hash_config_new(100 * n, 4096, tc_slice_of(NULL, 0)), NULL);

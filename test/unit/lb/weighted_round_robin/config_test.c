@@ -6,7 +6,8 @@
 #include "lb/weighted_round_robin/policy.h"
 #include "support/cmocka.h"
 
-/* Returns the config, or NULL with the errors in *why (tc_free). */
+/* Returns the config with one reference, or NULL with the errors in *why (tc_free). `why` may be NULL for a config that
+ * is good. */
 static struct tc_lb_config *parse(const char *json, char **why)
 {
     struct tc_validation_errors errors = {0};

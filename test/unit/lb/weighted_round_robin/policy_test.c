@@ -1,5 +1,10 @@
 /* weighted_round_robin on virtual time: weights from trailers and out of band, periods, updates, and what outlives the
- * policy. round_robin_test.c tests the connectivity states, which are the same for both policies. */
+ * policy. round_robin_test.c tests the connectivity states, which are the same for both policies.
+ *
+ * The policy runs in fakes/lb, which the setup of each test makes and the teardown frees. An RPC is a pick that is
+ * followed by `finish`, which gives the trailers to the trackers of the pick; out of band, send_oob calls the watch of
+ * an address. Weights change the picks at the next scheduler, mostly after a weightUpdatePeriod (default 1,000 ms), so
+ * tests report, run the clock, and assert the shares of A, B and C. One thread. */
 #include "lb/weighted_round_robin/policy.h"
 
 #include "lb/orca.h"
@@ -38,6 +43,7 @@ static void ready(struct fake_lb *f, const char *addr)
     fake_lb_set(f, addr, TORC_CONNECTIVITY_READY);
 }
 
+/* Advances the clock, and runs what became due. */
 static void run(struct fake_lb *f, uint64_t ms)
 {
     tc_loop_advance(f->loop, ms);
@@ -61,7 +67,7 @@ static void finish(struct fake_lb *f, const struct kit_orca *report, unsigned co
     tc_buf_fini(&bytes);
 }
 
-/* Makes picks whose RPCs end without a report, and counts them by endpoint. */
+/* Makes picks whose RPCs end without a report. counts[k] becomes the number of picks of all[k]. */
 static void count(struct fake_lb *f, unsigned picks, unsigned counts[3])
 {
     memset(counts, 0, 3 * sizeof(*counts));
@@ -73,8 +79,8 @@ static void count(struct fake_lb *f, unsigned picks, unsigned counts[3])
     }
 }
 
-/* Makes RPCs until each of the three endpoints had one, at most 1,000. Each RPC ends with the report of its endpoint; a
- * QPS of 0: without a report. */
+/* Makes RPCs until each endpoint of `all` had one, at most 1,000 (with fewer endpoints exactly 1,000). An RPC on all[k]
+ * ends with reports[k]; a QPS of 0: without a report. */
 static void report_all(struct fake_lb *f, const struct kit_orca reports[3])
 {
     for (unsigned left = 7, i = 0; left && i < 1000; i++) {
@@ -87,6 +93,7 @@ static void report_all(struct fake_lb *f, const struct kit_orca reports[3])
     }
 }
 
+/* Asserts that A, B and C get a, b and c of each a + b + c picks, within 1 %. */
 static void assert_shares(struct fake_lb *f, unsigned a, unsigned b, unsigned c)
 {
     unsigned counts[3], round = a + b + c;
@@ -134,7 +141,7 @@ static void errors_are_a_penalty(void **state)
     assert_shares(f, 1, 1, 1);
 }
 
-/* An update makes a new scheduler at once, and its weightUpdatePeriod counts from then on. */
+/* An update makes a new scheduler at once, and the weightUpdatePeriod of the update counts from then on. */
 static void a_shorter_period_counts_at_once(void **state)
 {
     struct fake_lb *f = *state;
@@ -198,6 +205,7 @@ static void a_new_connection_begins_a_blackout(void **state)
     assert_shares(f, 1, 3, 3);
 }
 
+/* Brings a report out of band from the address, which must be watched. */
 static void send_oob(struct fake_lb *f, const char *addr, const struct kit_orca *report)
 {
     struct tc_buf bytes = {0};

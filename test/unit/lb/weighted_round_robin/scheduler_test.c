@@ -1,4 +1,8 @@
-/* The static stride scheduler: sequences that other clients produce too, the limits on weights, and shares. */
+/* The static stride scheduler: sequences that other clients produce too, the limits on weights, and shares.
+ *
+ * The caller of the scheduler has the number of the sequence, which a pick advances. A place is the index of a weight.
+ * Weights are scaled so that the largest, after the cut to ten times the mean, is 65535: in 65535 rounds of n numbers
+ * a place comes as often as its scaled weight says. A test frees its scheduler with tc_free. One thread. */
 #include "lb/weighted_round_robin/scheduler.h"
 
 #include <float.h>
@@ -26,8 +30,8 @@ static uint32_t crc32_of(const char *text, size_t len)
 #define ONES 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1
 
 /* C-core's sequences from 0 on, computed by a program that shares no code with the scheduler. scaled: the first weights
- * of the scheduler. picks: the first 40 picks; NULL: not compared. crc: the CRC-32 of the first 10,000 picks, joined by
- * commas. */
+ * of the scheduler, at most 5; 0 ends them. picks: the first 40 picks; NULL: not compared. crc: the CRC-32 of the first
+ * 10,000 picks, joined by commas. */
 static const struct {
     float weights[20];
     size_t n;
@@ -102,7 +106,8 @@ static void equal_weights(void **state)
     }
 }
 
-/* Asserts how often each place is among the `picks` picks from this number of the sequence on. */
+/* Asserts that each place i of n, at most 20, comes counts[i] times in the `picks` picks from this number of the
+ * sequence on. */
 static void assert_counts(const float *weights, size_t n, uint32_t sequence, unsigned picks, const unsigned *counts)
 {
     struct tc_wrr_scheduler *s = tc_wrr_scheduler_new(weights, n);

@@ -1,4 +1,8 @@
-/* Weights from load reports: the formula, the periods, and reports that must change nothing. */
+/* Weights from load reports: the formula, the periods, and reports that must change nothing.
+ *
+ * Reports are bytes that kits/orca packs, and configs are parsed from JSON. A test passes in the time, in nanoseconds;
+ * no clock runs. A weight is qps / (utilization + eps / qps * errorUtilizationPenalty). tc_wrr_weight_get returns 0
+ * while the weight must not be used. A test drops its weight and its config. One thread. */
 #include "lb/weighted_round_robin/weight.h"
 
 #include <math.h>
@@ -9,6 +13,7 @@
 #include "support/cmocka.h"
 #include "support/kits/orca.h"
 
+/* Returns the config of the JSON, which must be good, with one reference. */
 static struct tc_lb_config *config_of(const char *json)
 {
     struct tc_validation_errors errors = {0};
