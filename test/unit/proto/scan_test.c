@@ -1,4 +1,9 @@
-/* proto/scan: messages that it refuses, fields that it strips, and the bound on its memory. */
+/* proto/scan: messages that it refuses, fields that it strips, and the bound on its memory.
+ *
+ * Messages are written byte by byte, as the wire has them (BYTES), or are built in a buffer that the test frees.
+ * `accept` asserts that a message is accepted and what is left of it. `refuse` and `refuse_with` assert the whole text
+ * of the error. Each of them makes and frees its own output and errors. One thread. The last test reads the peak of
+ * resident memory of the whole process, so what earlier tests have used may hide some of the growth. */
 #include <string.h>
 
 #include "proto/scan.h"
@@ -41,6 +46,8 @@ static void accept(const ProtobufCMessageDescriptor *type, struct tc_slice in, c
     tc_buf_fini(&clean);
 }
 
+/* Asserts that the scan refuses the message with this error and this text, and leaves the output slice and the path of
+ * `errors` as they were. `options` may be NULL: the defaults. */
 static void refuse_with(const ProtobufCMessageDescriptor *type, struct tc_slice in,
                         const struct tc_scan_options *options, int error, const char *text)
 {
@@ -187,7 +194,8 @@ static void test_strings(void **state)
     accept(&google__protobuf__any__descriptor, BYTES("\x12\x03\xff\x00\xc0"), NULL);
 }
 
-/* Appends a Value that is a list of one Value, and so on, n lists deep. The innermost Value is empty. */
+/* Appends the content of a Value that is a list of one Value, which is such a list again: n lists, so 2 * n messages
+ * within the Value. The innermost Value is empty. */
 static void nested_values(struct tc_buf *out, size_t n)
 {
     TC_VEC(size_t) sizes = {0};
@@ -288,7 +296,8 @@ static void test_texts_and_values_in_all(void **state)
     tc_buf_fini(&in);
 }
 
-/* Every prefix of a valid message, and the message with one byte changed, is accepted or refused with an error. */
+/* Each message, a prefix of `in` or `in` with one byte set to any value, is either accepted without an error or refused
+ * with one. */
 static void test_any_byte(void **state)
 {
     (void)state;
@@ -321,6 +330,7 @@ static void test_any_byte(void **state)
     tc_buf_fini(&clean);
 }
 
+/* Returns the largest resident memory that the process has had, in KiB. */
 static long peak_kib(void)
 {
     struct rusage usage;
@@ -328,8 +338,8 @@ static long peak_kib(void)
     return usage.ru_maxrss;
 }
 
-/* A message nested 20,000 deep, 8 MiB of unknown fields, and a million empty messages: the peak of resident memory
- * grows by less than 20 MiB over the bytes received. */
+/* A message nested 20,000 deep, 8 MiB of unknown fields, and a million empty messages: while they are scanned, the peak
+ * of resident memory grows by less than 20 MiB. The messages themselves are in memory before. */
 static void test_hostile_sizes_stay_small(void **state)
 {
     (void)state;

@@ -1,4 +1,9 @@
-/* proto/unpack: messages in an arena, the arena's budget, hostile messages, maps. proto/types: the index of types. */
+/* proto/unpack: messages in an arena, the arena's budget, hostile messages, maps. proto/types: the index of types.
+ *
+ * Messages are written byte by byte, as the wire has them (BYTES), or as JSON that `wire` packs. Each test makes its
+ * own arena, which owns the unpacked message until tc_arena_fini. An arena with the budget 0 has no limit. One thread.
+ * The peak of test_hostile_sizes_stay_small is that of the whole process, so what earlier tests have used may hide some
+ * of the growth. */
 #include "proto/unpack.h"
 
 #include <stdlib.h>
@@ -18,6 +23,7 @@
 typedef Envoy__Config__Endpoint__V3__ClusterLoadAssignment Assignment;
 typedef Envoy__Config__Core__V3__Node Node;
 
+/* Appends the packed message to `out`. Returns all of `out`, borrowed until it changes. */
 static struct tc_slice packed(struct tc_buf *out, const ProtobufCMessage *m)
 {
     char *to = tc_buf_reserve(out, protobuf_c_message_get_packed_size(m));
@@ -25,7 +31,8 @@ static struct tc_slice packed(struct tc_buf *out, const ProtobufCMessage *m)
     return tc_buf_slice(out);
 }
 
-/* Packs the message that the JSON `text` describes into `out`. Returns a slice of `out`. */
+/* Appends the message that the JSON `text` describes, packed, to `out`. Returns all of `out`, borrowed until it
+ * changes. */
 static struct tc_slice wire(struct tc_buf *out, const ProtobufCMessageDescriptor *type, const char *text)
 {
     struct tc_arena arena;
@@ -252,6 +259,7 @@ static void test_any_byte(void **state)
     tc_buf_fini(&bytes);
 }
 
+/* Returns the largest resident memory that the process has had, in KiB. */
 static long peak_kib(void)
 {
     struct rusage usage;

@@ -1,4 +1,8 @@
-/* Regular expressions: matches, refusals, and bounds on memory and time. */
+/* Regular expressions: matches, refusals, and bounds on memory and time.
+ *
+ * Each test compiles its regexes and frees them. `matches` gives each match a budget of its own; tests of budgets call
+ * the functions themselves. Time is CPU time, so that other processes do not count. Bounds that depend on the machine
+ * are checked only if FOOTPRINT_MEASURED, except those of ambiguous_patterns_are_fast. One thread. */
 #include "regex/regex.h"
 
 #include <string.h>
@@ -10,6 +14,7 @@
 
 #include "base/mem.h"
 
+/* Returns the regex of a pattern that must be accepted. The caller frees it (tc_regex_free). */
 static struct tc_regex *compile(const char *pattern)
 {
     char *why = NULL;
@@ -19,6 +24,7 @@ static struct tc_regex *compile(const char *pattern)
     return r;
 }
 
+/* Asserts that the pattern is refused and that the error contains `reason`. `limits` may be NULL: the defaults. */
 static void assert_refused(const char *pattern, const struct tc_regex_limits *limits, const char *reason)
 {
     char *why = NULL;
@@ -113,8 +119,8 @@ static double match_us(const struct tc_regex *r, struct tc_slice text)
     return least;
 }
 
-/* Counted patterns that match in many ways still run as an automaton: a text of 50 KB takes less than 5 ms. Without an
- * automaton it takes tens of milliseconds. */
+/* Counted patterns that match in many ways still run as an automaton: a match of 50 KB takes less than 5 ms of CPU
+ * time. Without an automaton the match takes tens of milliseconds. */
 static void ambiguous_patterns_are_fast(void **state)
 {
     (void)state;
@@ -140,8 +146,8 @@ static void ambiguous_patterns_are_fast(void **state)
     }
 }
 
-/* Each pattern's full automaton would have thousands of states, and the text reaches many of them. A regex takes less
- * than 64 kB nevertheless. */
+/* Each pattern's full automaton would have thousands of states, and the text reaches many of them. Nevertheless a regex
+ * takes less than 64 KiB on average. */
 static void automata_are_small(void **state)
 {
     (void)state;
@@ -270,6 +276,8 @@ static void all_matches_are_replaced(void **state)
     assert_replaced("", "-", "\xc3\xa9\xc3", "-\xc3\xa9-\xc3-"); /* an empty match does not split a character */
 }
 
+/* Replaces all matches in `text_len` letters "a" by a rewrite that repeats `unit` until it has `rewrite_len` bytes.
+ * Asserts that the result is TC_REGEX_REPLACED_MAX_BYTES long and that each byte is `expected`. */
 static void assert_cut(const char *pattern, const char *unit, size_t rewrite_len, size_t text_len, char expected)
 {
     uint64_t steps = UINT64_MAX;

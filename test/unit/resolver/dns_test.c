@@ -1,5 +1,9 @@
 /* The times at which the DNS resolver looks up, in virtual time. A manual loop has no network: literals resolve, names
- * fail. */
+ * fail.
+ *
+ * Each test makes a fixture: a loop, a resolver of one target that has looked up once, and the counts of its results.
+ * The resolver points to `env`, so the fixture does not move. `fini` frees all of it. One thread, which turns the
+ * loop. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -11,9 +15,9 @@ struct fixture {
     struct tc_resolver_env env;
     struct tc_target target;
     struct tc_resolver *resolver;
-    int found, failed;
-    bool refuse; /* on_result refuses results, as a policy may */
-    char *text;  /* of the last result: the address, or the error */
+    int found, failed; /* results with an endpoint, and results without */
+    bool refuse;       /* on_result refuses results, as a policy may */
+    char *text;        /* of the last result: the address, or the error; NULL: none yet (tc_free) */
 };
 
 static bool on_result(void *arg, struct tc_resolver_result *r)
@@ -39,6 +43,7 @@ static bool known(void *arg, struct tc_slice scheme)
     return tc_resolver_find(scheme) != NULL;
 }
 
+/* Starts a resolver of the target and waits for its first result. `refuse`: as in the fixture. */
 static void init(struct fixture *f, const char *target, bool refuse)
 {
     *f = (struct fixture){.refuse = refuse};
@@ -62,13 +67,15 @@ static void fini(struct fixture *f)
     tc_free(f->text);
 }
 
+/* Asks for a look-up, as a policy does, and runs what is due. */
 static void ask(struct fixture *f)
 {
     f->resolver->ops->request_reresolution(f->resolver);
     tc_loop_drain(f->loop);
 }
 
-/* At least 30 s lie between two look-ups, however many requests come. Without a request nothing is looked up. */
+/* At least 30 s lie between a look-up that succeeded and the next one, however many requests come. Without a request
+ * nothing is looked up. */
 static void test_minimum_interval(void **state)
 {
     (void)state;
@@ -97,7 +104,7 @@ static void test_minimum_interval(void **state)
     fini(&f);
 }
 
-/* Returns the time until the next result, in milliseconds, in steps of 10. */
+/* Returns the time until the next result in milliseconds, rounded up to a multiple of 10. */
 static uint64_t until_next(struct fixture *f)
 {
     int before = f->found + f->failed;
@@ -110,6 +117,8 @@ static uint64_t until_next(struct fixture *f)
     return waited;
 }
 
+/* Asserts the next 12 waits: 1 s, then 1.6 times as long each time, 120 s at most. A wait may be 20 % shorter or
+ * longer, and 10 ms more for the steps of until_next. */
 static void expect_backoff(struct fixture *f)
 {
     double expected = 1000;

@@ -1,4 +1,8 @@
-/* Which proxy the environment or the option gives a target, and what a proxied target resolves to. */
+/* Which proxy the environment or the option gives a target, and what a proxied target resolves to.
+ *
+ * test_environment sets variables of the process's environment, and unsets all of them before and after.
+ * test_resolution passes the proxy as the option, so that the environment does not count; the proxy is an IP address,
+ * so nothing is looked up. Each helper makes and frees its own class, target, resolver and loop. One thread. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,6 +12,7 @@
 #include "resolver/proxy.h"
 #include "support/cmocka.h"
 
+/* Asserts what a proxy's URL gives: host and port, and the value of Proxy-Authorization ("": none). */
 static void expect_url(const char *url, const char *host_port, const char *authorization)
 {
     struct tc_buf h = {0}, a = {0};
@@ -76,6 +81,7 @@ static void test_exemptions(void **state)
     assert_false(exempt("10.0.0.0/8", "a10.test"));
 }
 
+/* Unsets the variables that name or exempt proxies. */
 static void clean(void)
 {
     static const char *const names[] = {"grpc_proxy", "https_proxy", "http_proxy", "no_grpc_proxy", "no_proxy"};
@@ -147,6 +153,7 @@ static void test_environment(void **state)
     clean();
 }
 
+/* Set by on_result: the number of results, and the address of the last one, with what its proxy is asked. */
 struct seen {
     int results;
     char target[64], authorization[64], addr[64];
@@ -169,6 +176,8 @@ static bool on_result(void *arg, struct tc_resolver_result *r)
     return true;
 }
 
+/* Resolves the target `text` with the proxy `url`. Asserts that the result is the proxy's address, that the proxy is
+ * asked for `target`, and with which authorization ("": none). The channel's authority stays that of the target. */
 static void expect_resolved(const char *text, const char *url, const char *target, const char *authorization)
 {
     struct tc_loop *loop = tc_loop_new(NULL);

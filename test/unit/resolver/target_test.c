@@ -1,4 +1,8 @@
-/* Parsing target URIs, the resolvers' default authorities and errors, resolvers of literals, and the registry. */
+/* Parsing target URIs, the resolvers' default authorities and errors, resolvers of literals, and the registry.
+ *
+ * A target's scheme counts as known if the registry has it, or if it is "xds", which api/builtin.c would register.
+ * Each helper makes and frees its own target. A class that a test registers stays in the registry of the process. One
+ * thread; only test_literals has a loop. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -11,6 +15,7 @@ static bool known(void *arg, struct tc_slice scheme)
     return tc_slice_eq_str(scheme, "xds") || tc_resolver_find(scheme) != NULL;
 }
 
+/* Asserts that a target is parsed into these parts. */
 static void expect(const char *text, const char *scheme, const char *authority, const char *path)
 {
     struct tc_target t;
@@ -86,7 +91,8 @@ static void test_long(void **state)
     }
 }
 
-/* Returns the default authority of a target (tc_free), or NULL if its resolver refuses the target. */
+/* Returns the default authority of a target (tc_free), or NULL if its resolver refuses the target. Asserts that the
+ * error then contains the target. */
 static char *authority_of(const char *text)
 {
     struct tc_target t;
@@ -103,6 +109,7 @@ static char *authority_of(const char *text)
     return ok ? tc_buf_take(&out) : (tc_buf_fini(&out), NULL);
 }
 
+/* Asserts that the target is parsed, and that its resolver refuses it with an error that contains `reason`. */
 static void expect_refused(const char *text, const char *reason)
 {
     struct tc_target t;
@@ -126,7 +133,7 @@ static void test_bad_ports_are_named(void **state)
     expect_refused("127.0.0.1:99999", "the port \"99999\" is not");
     expect_refused("foo:70000", "the port \"70000\" is not");
     expect_refused("[::1]:x", "the port \"x\" is not");
-    /* The error says that the target is neither host:port nor of a known scheme. */
+    /* A target without a host, or one that may be meant as scheme and path: the error does not name a port. */
     expect_refused("foo:abc", "neither host:port nor of a known scheme (");
     expect_refused("http://x", "neither host:port nor of a known scheme (");
     expect_refused(":80", "neither host:port nor of a known scheme (");
@@ -190,7 +197,7 @@ static void test_authorities(void **state)
 /* Set by on_result. */
 struct seen {
     size_t results, n; /* n: the endpoints of the last result */
-    char *first;       /* the address of its first endpoint */
+    char *first;       /* the address of its first endpoint (tc_free) */
 };
 
 static bool on_result(void *arg, struct tc_resolver_result *r)

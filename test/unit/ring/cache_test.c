@@ -62,6 +62,8 @@ static void a_ring_lives_while_it_is_held(void **state)
 
 enum { THREADS = 4, ROUNDS = 3000, KINDS = 3 };
 
+/* A thread's work: takes and releases rings of KINDS sizes in turn. *arg, an unsigned, is the kind to begin with; each
+ * ring of a wrong size adds one to it. */
 static void *get_and_drop(void *arg)
 {
     unsigned seed = *(unsigned *)arg;

@@ -11,12 +11,14 @@
 
 enum { KEY_MAX = 300, PARTS = 700, ENTRIES_MAX = 130 };
 
+/* Parts, whose keys are in `text`. n: parts so far; entries: those of all parts. */
 struct keys {
     char text[PARTS][KEY_MAX];
     struct tc_ring_part parts[PARTS];
     size_t n, entries;
 };
 
+/* Adds a part: a random key of `len` bytes, and its entries with the numbers first to first + n - 1. */
 static void push(struct keys *k, struct tc_rng *rng, size_t len, uint32_t first, uint32_t n)
 {
     char *text = k->text[k->n];
@@ -44,7 +46,7 @@ static void assert_hashes(const struct keys *k)
     tc_free(hash);
 }
 
-/* Keys of 0 to 269 bytes with numbers of every length. */
+/* Keys of 0 to 269 bytes, with entries whose numbers have one to seven digits. */
 static void lengths(void **state)
 {
     (void)state;

@@ -1,5 +1,9 @@
 /* The table of Maglev: compared with Envoy's published tables and with tables of independent constructions; the sizes
- * that are valid; keys and weights that could make a build slow; walks; ids in the cache. */
+ * that are valid; keys and weights that could make a build slow; walks; ids in the cache.
+ *
+ * Most tests fill a struct hosts, which owns its keys until `drop`. normalise() and locality() scale the weights as
+ * Envoy does before it builds a table. Tables are compared slot by slot, or by a CRC-32 of their items. All random
+ * numbers have fixed seeds. One thread. */
 #include "ring/maglev.h"
 
 #include <endian.h>
@@ -20,13 +24,14 @@
 
 enum { HOSTS = 1100 };
 
-/* Hosts, with the weights that Envoy gives them. */
+/* Hosts, with the weights that Envoy gives them. The weights in `items` are not used. */
 struct hosts {
     struct tc_ring_item items[HOSTS];
     double weights[HOSTS];
     size_t n;
 };
 
+/* Takes over the key. */
 static void add(struct hosts *h, char *key, double weight)
 {
     h->items[h->n].key = tc_slice_str(key);
@@ -98,6 +103,7 @@ static void assert_table(const struct hosts *h, uint32_t size, uint32_t crc, con
     tc_ring_unref(r);
 }
 
+/* Adds n hosts of weight 1, from 127.0.0.1:first on. */
 static void ports(struct hosts *h, unsigned first, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
@@ -229,8 +235,8 @@ static int by_key(const void *pa, const void *pb)
     return c ? c : (a > b) - (a < b);
 }
 
-/* Fills `table` by the construction in its plainest form: each host, in the order of keys, looks at its slots one by
- * one. */
+/* Fills the `size` slots of `table` by the construction in its plainest form: each host, in the order of keys, looks at
+ * its slots one by one. */
 static void table_make(const struct hosts *h, uint32_t size, uint32_t *table)
 {
     static const struct tc_ring_item *order[HOSTS];
@@ -260,9 +266,9 @@ static void table_make(const struct hosts *h, uint32_t size, uint32_t *table)
         }
 }
 
-/* The numbers of hosts lie around 32, from which on paths are advanced together, and around 256, the most paths that
+/* Most numbers of hosts lie around 32, from which on paths are advanced together, and around 256, the most paths that
  * are advanced together. Some tables have fewer slots than hosts. The keys begin alike or are short. In half of the
- * cases there are only 300 of them, so several hosts have the same key. */
+ * cases they are drawn from 300 keys, so that hosts share keys. */
 static void tables_of_the_plain_construction(void **state)
 {
     TC_CASE(MG19);
@@ -428,6 +434,7 @@ static uint64_t inverse_of(uint64_t x)
     return y;
 }
 
+/* Returns the y for which y ^ (y >> bits) is x. */
 static uint64_t undo_shift(uint64_t x, int bits)
 {
     uint64_t y = x;
@@ -448,8 +455,8 @@ static uint64_t key_with_hash(uint64_t hash)
     return (x >> 31 | x << 33) * inverse_of(XXH_PRIME64_2);
 }
 
-/* Returns the CPU time of a build with N keys. If `chosen`, all keys have the step 1. Asserts that each item has its
- * share. */
+/* Returns the CPU time of a build with N keys, in ticks of clock(). If `chosen`, all keys have the step 1. Asserts that
+ * each item has its share. */
 static clock_t build_time(bool chosen)
 {
     enum { N = 5000, SIZE = 1000003 };
@@ -489,8 +496,8 @@ static void chosen_keys(void **state)
         fail_msg("%ld instead of %ld ticks", (long)chosen, (long)usual);
 }
 
-/* The most uneven weights: after round 1 only the heaviest item claims, and the heap must not look at the others in
- * each round. */
+/* The most uneven weights: after round 1 only the heaviest item claims. To look at each item in each round would take
+ * 47,500 million steps; the heap takes few. Only the time limit of the test bounds the build. */
 static void extreme_weights(void **state)
 {
     (void)state;
@@ -535,7 +542,7 @@ static void the_walk_reaches_all(void **state)
             assert_true(seen[i]);
     }
     tc_ring_unref(r);
-    r = tc_maglev_new(h.items, h.weights, h.n, 7); /* the walk skips the 1,017 items without a slot */
+    r = tc_maglev_new(h.items, h.weights, h.n, 7); /* 1,017 items have no slot: the walk leaves them out */
     for (uint32_t k = 0; k < tc_ring_walk_steps(r); k++)
         assert_true(tc_ring_count_of(r, tc_ring_walk(r, 6, k)) > 0);
     tc_ring_unref(r);

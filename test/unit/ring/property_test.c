@@ -1,5 +1,7 @@
 /* Compares 100,000 rings with a naive construction, entry by entry: a ring of a random set is built, and then updated
- * in four steps. Keys (up to 199 bytes, some equal), weights, sizes and caps are random. Also tests the sort alone. */
+ * in four steps. Keys (up to 199 bytes, some equal), weights, sizes and caps are random, with a fixed seed. Also tests
+ * the sort alone, against qsort. The naive construction is struct model. Its entries are ordered by hash and then by
+ * item, as those of a ring are. One thread. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,11 +22,14 @@ struct entry {
     uint32_t item;
 };
 
+/* The ring as it should be: n entries, in order. */
 struct model {
     uint32_t n;
     struct entry entries[ENTRIES_MAX + 1];
 };
 
+/* Items, whose keys are in `text` and end with a NUL. from: what tc_ring_update is passed, indexes in the set
+ * before. */
 struct set {
     size_t n;
     char text[ITEMS_MAX][KEY_MAX];
@@ -44,7 +49,7 @@ static int by_hash_then_item(const void *pa, const void *pb)
     return a->item < b->item ? -1 : a->item > b->item;
 }
 
-/* Builds the model's ring as A42 says. */
+/* Makes the ring of `s` as A42 says. */
 static void model_build(struct model *m, const struct set *s, struct sizes z)
 {
     double sum = 0, least = HUGE_VAL;
@@ -76,6 +81,8 @@ static uint32_t model_find(const struct model *m, uint64_t h)
     return 0;
 }
 
+/* Asserts that the ring of n items equals the model, and finds the same entries for six hashes: three are random, three
+ * are next to the hash of an entry or equal to it. */
 static void check(const struct tc_ring *r, const struct model *m, size_t n, struct tc_rng *rng)
 {
     uint32_t counts[ITEMS_MAX] = {0}, absent = 0;
@@ -98,6 +105,7 @@ static void check(const struct tc_ring *r, const struct model *m, size_t n, stru
     assert_true(same);
 }
 
+/* Appends an item with a random key and a weight from 1 to `range`. */
 static void set_key(struct set *s, struct tc_rng *rng, uint64_t range)
 {
     char *key = s->text[s->n];
@@ -194,6 +202,7 @@ static void sort_add_all(struct tc_ring_sort *sort, const uint64_t *hash, const 
     }
 }
 
+/* Returns hash i of n. Shape 0 is uniform, 1 has 16 hashes, and 2 has zeros in the upper 40 bits. */
 static uint64_t shaped(unsigned shape, size_t i, size_t n, struct tc_rng *rng)
 {
     uint64_t h = tc_rng_u64(rng);

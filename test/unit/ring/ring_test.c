@@ -1,4 +1,8 @@
-/* The ring against published vectors: Envoy's rings, grpc-go's key form, histograms and boundaries. */
+/* The ring against published vectors: Envoy's rings, grpc-go's key form, histograms and boundaries.
+ *
+ * ports_ring makes rings with the keys of Envoy's tests, and keys_ring rings with other keys. Each returns one
+ * reference, which the test drops. Expected entries are (hash, item), in the ring's order. An item is the index of a
+ * key. One thread. */
 #include "ring/ring.h"
 
 #include <inttypes.h>
@@ -30,6 +34,7 @@ static struct tc_ring *ports_ring(unsigned first, size_t n, const uint64_t *weig
     return r;
 }
 
+/* Builds a ring with n keys. `weights` may be NULL: all are 1. */
 static struct tc_ring *keys_ring(const char *const *keys, const uint64_t *weights, size_t n, uint64_t min, uint64_t max,
                                  uint64_t cap)
 {
@@ -184,6 +189,8 @@ static void envoy_tiny_weighted(void **state)
     tc_ring_unref(r);
 }
 
+/* Looks up `probes` hashes at even distances from 0 on, and asserts how many belong to each of the n items, at most
+ * 8. */
 static void assert_histogram(const struct tc_ring *r, uint64_t probes, const unsigned *expected, size_t n)
 {
     unsigned counts[8] = {0};
@@ -372,7 +379,7 @@ static void equal_keys_are_ordered_by_item(void **state)
     tc_ring_unref(r);
 }
 
-/* The ring of ten entries that ring.c and update.c draw. */
+/* The two rings of ten entries that ring.c and update.c draw: of a, b and c, and without b. */
 static void the_example(void **state)
 {
     (void)state;

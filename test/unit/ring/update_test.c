@@ -1,4 +1,8 @@
-/* Compares updated rings with rings built from nothing. Searches a ring so large that its index is sparse. */
+/* Compares updated rings with rings built from nothing. Searches a ring so large that its index is sparse.
+ *
+ * A struct set has up to ITEMS_MAX items; change() makes the next set of it. A struct many has thousands of items and
+ * their ring: begin() remembers the items, a test changes them, and step() updates the ring and compares it. All random
+ * numbers have fixed seeds. Tests look inside the ring (ring/ring_internal.h). One thread. */
 #include <stdio.h>
 
 #include "support/cmocka.h"
@@ -11,6 +15,7 @@
 
 enum { ITEMS_MAX = 60, KEY_MAX = 48 };
 
+/* Items, whose keys are in `text`. from: what tc_ring_update is passed, indexes in the set before. */
 struct set {
     size_t n;
     char text[ITEMS_MAX][KEY_MAX];
@@ -18,6 +23,7 @@ struct set {
     uint32_t from[ITEMS_MAX];
 };
 
+/* Makes item i: a random key, and a weight from 1 to `range`. */
 static void set_key(struct set *s, size_t i, struct tc_rng *rng, uint64_t range)
 {
     /* There are few distinct keys, so some are equal, and their hashes, too. */
@@ -35,6 +41,8 @@ static void keep(struct set *b, const struct set *a, uint32_t o)
     b->from[b->n++] = o;
 }
 
+/* Makes `b` of `a`: adds and removes some items. About half of the calls also change some weights, and half of these
+ * the order. */
 static void change(struct set *b, const struct set *a, struct tc_rng *rng, uint64_t range)
 {
     uint32_t order[ITEMS_MAX];
@@ -61,6 +69,8 @@ static void change(struct set *b, const struct set *a, struct tc_rng *rng, uint6
     }
 }
 
+/* Asserts that two rings of n items have the same entries and counts, and that 100 hashes find the same entries: 50 are
+ * random, 50 are next to the hash of an entry or equal to it. */
 static void assert_same(const struct tc_ring *a, const struct tc_ring *b, size_t n, struct tc_rng *rng)
 {
     assert_int_equal(tc_ring_size(a), tc_ring_size(b));
@@ -110,7 +120,8 @@ static void updates_give_the_ring_that_a_build_gives(void **state)
 
 enum { MANY_MAX = 4200 };
 
-/* Thousands of items, and a ring that is updated step by step. */
+/* Thousands of items, and a ring that is updated step by step. `before` are the items that `ring` was built of. `text`
+ * has the keys that add() made, each a new one. The test drops `ring`, one reference. */
 struct many {
     size_t n, used; /* items now; keys so far */
     struct tc_ring_item items[MANY_MAX], before[MANY_MAX];
@@ -121,6 +132,7 @@ struct many {
     struct tc_rng rng;
 };
 
+/* Puts an item at index `at`, before the one that is there. `from`: as in tc_ring_update. */
 static void insert(struct many *m, size_t at, struct tc_ring_item item, uint32_t from)
 {
     assert_true(m->n < MANY_MAX);
@@ -138,7 +150,7 @@ static void drop(struct many *m, size_t at)
     memmove(m->from + at, m->from + at + 1, (m->n - at) * sizeof(*m->from));
 }
 
-/* Inserts items with new keys at random places. */
+/* Inserts n items with new keys, of weight 1, at random places. */
 static void add(struct many *m, size_t n)
 {
     for (; n; n--, m->used++) {
@@ -151,6 +163,7 @@ static void add(struct many *m, size_t n)
     }
 }
 
+/* Removes n random items. */
 static void take_away(struct many *m, size_t n)
 {
     while (n--)
@@ -165,6 +178,7 @@ static void begin(struct many *m)
         m->from[i] = i;
 }
 
+/* Makes n items and their ring, with `size` as its minimum and maximum. */
 static void many_init(struct many *m, size_t n, uint64_t size)
 {
     memset(m, 0, sizeof(*m));
@@ -269,7 +283,7 @@ static void weights_bounds_and_ties_change(void **state)
     tc_ring_unref(m.ring);
 }
 
-/* More entries have one hash than the sort's group has room for. */
+/* 1,500 items have one key, so more entries have one hash than the sort's group has room for. */
 static void many_equal_hashes_stay_in_order(void **state)
 {
     (void)state;
@@ -287,6 +301,8 @@ static void many_equal_hashes_stay_in_order(void **state)
     tc_ring_unref(m.ring);
 }
 
+/* An item that is removed has another key in old_items than in the ring: its entries cannot be found, and the ring is
+ * built from nothing. */
 static void items_of_another_ring_do_no_harm(void **state)
 {
     (void)state;

@@ -1,4 +1,8 @@
-/* Log sinks of runtimes: which lines they get, by which levels, until when, and what is refused. */
+/* Log sinks of runtimes: which lines they get, by which levels, until when, and what is refused.
+ *
+ * set_up gives the process a sink of its own, `process`, with all levels off; tear_down restores standard error. A
+ * struct lines is the argument of a sink and outlives the sink's runtime. Each test frees its runtimes. The test's
+ * thread drives most runtimes (say_in); those of make_and_free have threads of their own. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -12,10 +16,11 @@
 #include "base/log.h"
 #include "support/cmocka.h"
 
+/* The argument of a sink, which counts. n: lines; released: calls of on_release; after_release: lines after one. */
 struct lines {
     int n, released, after_release;
-    char last[64];
-    bool logs; /* on_line writes a line itself */
+    char last[64]; /* "LEVEL MODULE MESSAGE", the level as a number */
+    bool logs;     /* on_line writes a line itself */
 };
 
 static void on_line(enum torc_log_level level, const char *module, const char *message, void *arg)
@@ -50,6 +55,8 @@ static int tear_down(void **state)
     return torc_log_set_levels("none");
 }
 
+/* Returns a runtime that the caller drives and frees. `to` may be NULL: the runtime has no sink. `levels` may be NULL:
+ * the process's. */
 static torc_runtime *runtime_new(struct lines *to, const char *levels)
 {
     struct torc_log_sink sink = {TORC_SIZE(torc_log_sink), .write = on_line, .release = on_release, .arg = to,
@@ -67,7 +74,7 @@ static void say(void *arg)
     TC_LOG(TC_LOG_IO, TORC_LOG_WARN, "%s", (const char *)arg);
 }
 
-/* Writes a line in a turn of the runtime. */
+/* Writes a line of at most 31 bytes in a turn of the runtime. */
 static void say_in(torc_runtime *rt, const char *text)
 {
     char copy[32];
@@ -184,6 +191,7 @@ static void the_release_is_last(void **state)
     assert_int_equal(l.after_release, 0);
 }
 
+/* Asserts that a runtime with this sink is refused with this code, and that the error contains `text`. */
 static void refused(const struct torc_log_sink *sink, int code, const char *text)
 {
     torc_error *error = NULL;
@@ -250,6 +258,8 @@ static void options_by_name(void **state)
     assert_int_equal(torc_runtime_free(rt), 0);
 }
 
+/* Forks; the child logs a line and ends. *arg, an int, becomes the child's wait status: 0 if the process's sink got the
+ * line. */
 static void fork_here(void *arg)
 {
     fflush(NULL);
@@ -322,6 +332,8 @@ static void runtimes_come_and_go(void **state)
         pthread_join(threads[i], NULL);
     assert_int_equal(process.n, 0);
 }
+
+/* --- the text of a line --- */
 
 /* A name or a text that a peer chose must not end a line, or send control characters to a terminal. */
 static void a_line_has_no_control_characters(void **state)

@@ -1,5 +1,9 @@
 /* Driving a runtime: which thread drives, which ones wait, which are refused or cancelled. Also waits for a channel's
- * state, fork, and a peer that resets. The backend of kits/backends is on a real socket. */
+ * state, fork, and a peer that resets. The backend of kits/backends is on a real socket.
+ *
+ * The tests share one backend (kit_backends_one), whose counts go on from test to test. Each test makes and frees its
+ * runtime and its channels. In TORC_RUNTIME_CALLER the test's threads drive the loop, and callbacks run on the thread
+ * that drives. In TORC_RUNTIME_THREAD callbacks run on the runtime's thread. Time is real. */
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -19,6 +23,7 @@
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 
+/* Makes a blocking call, and returns 1 if it ended with OK, else 0. */
 static int unary_ok(torc_channel *ch)
 {
     torc_result *r = torc_unary(ch, "a/b", "x", 1, NULL);
@@ -27,6 +32,8 @@ static int unary_ok(torc_channel *ch)
     return ok;
 }
 
+/* A thread that makes blocking calls. The channel is borrowed. calls: how many `work` makes; hang_when_cancelled sets 1
+ * when its RPC has ended. ok: how many calls ended as expected. */
 struct worker {
     pthread_t thread;
     torc_channel *ch;
@@ -142,6 +149,7 @@ static void test_a_cancelled_thread_leaves_first(void **state)
     assert_int_equal(torc_runtime_free(rt), 0);
 }
 
+/* Adds to *arg, an int: 1 for OK, else 1000. */
 static void on_unary(const torc_result *result, void *arg)
 {
     *(int *)arg += torc_result_code(result) == TORC_STATUS_OK ? 1 : 1000;
@@ -168,6 +176,7 @@ static void test_application_epoll(void **state)
     assert_int_equal(torc_runtime_free(rt), 0);
 }
 
+/* An RPC that the backend does not answer. done: calls of on_hanging. */
 struct hanging {
     torc_channel *ch;
     int code, done;
@@ -289,6 +298,7 @@ static void test_events_before_timers_after_idle_gap(void **state)
     assert_int_equal(torc_runtime_free(rt), 0);
 }
 
+/* The end of a runtime ends its RPCs with an error. */
 static void test_free_ends_calls(void **state)
 {
     (void)state;
@@ -332,7 +342,7 @@ static void test_waits_of_no_time_look(void **state)
     }
 }
 
-/* A callback may look at the state by a wait of 0 ms. A longer wait is refused. */
+/* A callback may look at the state by a wait of 0 ms. A longer or unlimited wait is refused. */
 static void look(void *arg)
 {
     torc_channel *ch = arg;
@@ -373,6 +383,9 @@ static void test_other_negative_times(void **state)
     assert_int_equal(torc_runtime_free(rt), 0);
 }
 
+/* --- the default runtime --- */
+
+/* Sets *arg, an int, to the error of torc_runtime_default_free inside a callback. */
 static void free_inside(void *arg)
 {
     *(int *)arg = torc_runtime_default_free();
@@ -398,6 +411,8 @@ static void test_the_default_runtime_stays(void **state)
         torc_channel_free(ch);
     }
 }
+
+/* --- a deadline that has passed --- */
 
 struct passed {
     torc_channel *ch;
@@ -448,6 +463,8 @@ static void test_a_passed_deadline_on_a_busy_loop(void **state)
     torc_channel_free(p.ch);
     assert_int_equal(torc_runtime_free(rt), 0);
 }
+
+/* --- handles that are freed under a waiting thread --- */
 
 struct connecter {
     pthread_t thread;
@@ -516,7 +533,7 @@ static void test_call_freed_under_a_reader(void **state)
     torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit_backends_one), NULL, NULL);
     struct reader r = {.call = torc_stream_open(ch, "torc.test.Backend/Hang", NULL, NULL)};
     assert_non_null(r.call);
-    while (kit_backends_counts(kit_backends_one, 0).open_calls > 0) /* of tests before */
+    while (kit_backends_counts(kit_backends_one, 0).open_calls > 0) /* calls of tests before */
         sched_yield();
     assert_int_equal(pthread_create(&r.thread, NULL, receive, &r), 0);
     while (kit_backends_counts(kit_backends_one, 0).open_calls == 0)
@@ -528,6 +545,9 @@ static void test_call_freed_under_a_reader(void **state)
     assert_int_equal(torc_runtime_free(rt), 0);
 }
 
+/* --- fork, and a peer that resets --- */
+
+/* A child process gets TORC_EFORK from the parent's runtime and channel. */
 static void test_fork(void **state)
 {
     (void)state;
@@ -567,6 +587,7 @@ static void test_fork(void **state)
     assert_int_equal(torc_runtime_free(rt), 0);
 }
 
+/* Accepts up to 20 connections of the listening socket *arg, an int, and resets each. */
 static void *resetting_peer(void *arg)
 {
     int fd = *(int *)arg;
