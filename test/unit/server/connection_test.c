@@ -1,6 +1,9 @@
 /* Connections that a server closes and calls that it resets, to bound the cost of its clients: silent clients, in
- * every state of a connection, full tables of connections, and bytes queued for clients that do not read. Clients are
- * fakes/h2 over fakes/pipe with addresses of the test's choice, on a manual loop. */
+ * every state of a connection, full tables of connections, and bytes queued for clients that do not read.
+ *
+ * Clients are fakes/h2 over fakes/pipe with addresses of the test's choice, on a manual loop. `init` makes loop and
+ * server, whose default handler answers nothing: a call stays open until a test, its client or the server ends it.
+ * knock, enter and enter_and_ask connect a client; `leave` frees it, before `fini` frees the server and the loop. */
 #include "base/mem.h"
 #include "server/call.h"
 #include "server/server.h"
@@ -19,10 +22,11 @@ struct fixture {
     struct tc_loop *loop;
     struct tc_server *server;
     struct tc_server_call *call; /* the last call */
-    unsigned ends;
-    int end_code;
+    unsigned ends;               /* calls of on_end */
+    int end_code;                /* of the status that the last on_end had */
 };
 
+/* A client and its connection: the server has end 0 of the pipe, `peer` end 1. */
 struct guest {
     struct fake_pipe *pipe;
     struct fake_h2 *peer;
@@ -66,7 +70,7 @@ static void fini(struct fixture *f)
     tc_loop_free(f->loop);
 }
 
-/* Connects a client that sends nothing. */
+/* Connects a client that sends nothing, from the address `from`. Returns it for `leave`. */
 static struct guest knock(struct fixture *f, const char *from)
 {
     struct guest g = {.pipe = fake_pipe_new(f->loop)};
@@ -79,7 +83,7 @@ static struct guest knock(struct fixture *f, const char *from)
     return g;
 }
 
-/* Connects a client that sends its SETTINGS. */
+/* Connects a client that sends its preface and SETTINGS. Returns it for `leave`. */
 static struct guest enter(struct fixture *f, const char *from)
 {
     struct guest g = knock(f, from);
@@ -88,7 +92,7 @@ static struct guest enter(struct fixture *f, const char *from)
     return g;
 }
 
-/* Connects a client that makes a call. */
+/* Connects a client that makes a call, stream 1, and leaves the request open. Returns it for `leave`. */
 static struct guest enter_and_ask(struct fixture *f, const char *from)
 {
     struct guest g = enter(f, from);
@@ -97,11 +101,13 @@ static struct guest enter_and_ask(struct fixture *f, const char *from)
     return g;
 }
 
+/* Returns true while the server has not closed the connection. */
 static bool is_in(struct guest *g)
 {
     return !fake_pipe_closed(g->pipe, 0);
 }
 
+/* Ends the client's side, lets the server see that, and frees the client. */
 static void leave(struct fixture *f, struct guest *g)
 {
     fake_pipe_finish(g->pipe, 1);
@@ -110,6 +116,7 @@ static void leave(struct fixture *f, struct guest *g)
     fake_pipe_free(g->pipe);
 }
 
+/* Asserts that the server closes the connection in `ms` from now, and not a millisecond earlier. Frees the client. */
 static void expect_gone_after(struct fixture *f, struct guest *g, uint64_t ms)
 {
     tc_loop_advance(f->loop, ms - 1);
@@ -245,7 +252,7 @@ static void silent_streams_stay(void **state)
     fini(&f);
 }
 
-/* A client that is gone answers no PING; one that lives keeps its stream. */
+/* The server closes the connection of a client that answers no PING, and keeps that of a client that does. */
 static void guarded_servers_ping(void **state)
 {
     TC_CASE(SV24);
@@ -483,7 +490,7 @@ static void queued_bytes_are_bounded(void **state)
     fini(&f);
 }
 
-/* Sends a message that its client does not take. */
+/* Sends a message that its client does not take whole: `bytes` exceed the client's window. */
 static void owe(struct tc_server_call *call, size_t bytes)
 {
     char *message = tc_calloc(1, bytes);
@@ -492,14 +499,15 @@ static void owe(struct tc_server_call *call, size_t bytes)
 }
 
 /* Two clients of one address hold much, in calls that have waited for less than 5 s. Then the call of a third client,
- * the victim, exceeds the limit. That call is not the one that is reset: of the address that holds the most, it is the
- * connection that holds the most, and of its calls the call that holds the most. */
+ * the victim, exceeds the limit. The server does not reset that call. It takes the address that holds the most, of
+ * that address the connection that holds the most, and of that connection the call that holds the most, and resets this
+ * call. */
 static void who_holds_the_most_gives_up(void **state)
 {
     static const struct {
         const char *victim;         /* its address; 10.0.0.1 is that of the two that hold much */
-        size_t victim_bytes;        /* what the victim's call holds before it sends */
-        size_t first[2], second[2]; /* what the two calls of two connections hold */
+        size_t victim_bytes;        /* what the victim's call holds before the limit is exceeded */
+        size_t first[2], second[2]; /* bytes that the two calls of each connection hold */
         uint32_t stream;            /* the stream of the second connection that is reset */
     } rows[] = {
         {"10.0.0.2:1", 0, {200000, 0}, {300000, 400000}, 3},

@@ -1,5 +1,9 @@
-/* The client status service of a server: which requests share an answer, and when no answer is made. The test plays
- * the maker of answers and, by fakes/h2 on a manual loop, the clients. */
+/* The client status service of a server: which requests share an answer, and when no answer is made.
+ *
+ * The test plays the maker of answers and, by fakes/h2 on a manual loop, the clients. `make` only notes that the
+ * service wants an answer; the test delivers it later, by `made`. Answers are bytes of the test's choice, told apart by
+ * the first one. All answers together may have 250,000 bytes. `setup` connects PEERS clients and stores the fixture in
+ * *state; `teardown` frees it. */
 #include "server/csds_service.h"
 
 #include <stdio.h>
@@ -21,8 +25,8 @@ struct fixture {
     struct tc_server *server;
     struct fake_pipe *pipes[PEERS];
     struct fake_h2 *peers[PEERS];
-    unsigned begun;
-    bool without_contents, waiting;
+    unsigned begun;                 /* calls of `make` */
+    bool without_contents, waiting; /* what the last call asked for; its answer was not delivered yet */
 };
 
 static void make(struct tc_csds_service *service, bool without_contents)
@@ -33,7 +37,8 @@ static void make(struct tc_csds_service *service, bool without_contents)
     f->waiting = true;
 }
 
-/* Completes the answer that was begun, with `len` bytes, of which the first is `mark`. */
+/* Delivers the answer that was begun: `len` bytes, of which the first is `mark`. took_ns: how long the maker says that
+ * it took. */
 static void made(struct fixture *f, char mark, size_t len, uint64_t took_ns)
 {
     char *bytes = tc_calloc(1, len);
@@ -79,13 +84,14 @@ static int teardown(void **state)
     return 0;
 }
 
+/* Sends a request from client i on stream `id`. The caller runs the loop. */
 static void fetch(struct fixture *f, size_t i, uint32_t id, bool without_contents)
 {
     fake_h2_headers(f->peers[i], id, REQUEST("FetchClientStatus"), false);
     fake_h2_message(f->peers[i], id, "\x18\x01", without_contents ? 2 : 0, true);
 }
 
-/* Asserts that an answer to the call has begun to come, and its first byte. */
+/* Asserts that an answer to the call has begun to come to client i, and that its first byte is `mark`. */
 static void expect_mark(struct fixture *f, size_t i, uint32_t id, char mark)
 {
     const struct fake_h2_frame *frame = fake_h2_expect(f->peers[i], FAKE_H2_DATA, id);
@@ -94,6 +100,7 @@ static void expect_mark(struct fixture *f, size_t i, uint32_t id, char mark)
     assert_int_equal(frame->payload[5], mark);
 }
 
+/* Asserts that headers or trailers of the call that have `part` in them have come to client i. */
 static void expect_status(struct fixture *f, size_t i, uint32_t id, const char *part)
 {
     const struct fake_h2_frame *frame = fake_h2_expect(f->peers[i], FAKE_H2_HEADERS, id);
@@ -162,7 +169,8 @@ static void the_maker_rests(void **state)
     assert_int_equal(f->begun, 3);
 }
 
-/* No client takes a whole answer, since windows are 64 KiB: the bytes of all answers are bounded. */
+/* The bytes of all answers are bounded. A window of 64 KiB takes no answer of 100,000 bytes whole: such an answer stays
+ * until its calls are reset, or the test opens the windows of its clients. */
 static void what_nobody_takes_is_bounded(void **state)
 {
     struct fixture *f = *state;

@@ -1,5 +1,9 @@
-/* How the server ends connections: clients that reset or ping too much, the drain, the age limit. A scripted client, in
- * virtual time. */
+/* How the server ends connections: clients that reset or ping too much, the drain, the age limit.
+ *
+ * kits/server_pipe gives the server and one scripted client, on a manual loop. `init` connects the client to a server
+ * with one method, /t.S/Hold, whose handler answers nothing: a call stays open until a test, the client or the server
+ * ends it. The client answers no PING by itself: a graceful end waits at most 5 s for the answer, and then sends its
+ * second GOAWAY. `fini` frees all. */
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/server_pipe.h"
@@ -9,8 +13,8 @@
 struct fixture {
     struct kit_server_pipe k;
     struct tc_server_call *call; /* the last */
-    unsigned ends, drained;
-    int end_code;
+    unsigned ends, drained;      /* calls of hold_on_end and of on_drained */
+    int end_code;                /* of the status that the last hold_on_end had */
 };
 
 static void hold_on_end(void *arg, const struct tc_status *why)
@@ -190,7 +194,7 @@ static void ping_policy(void **state)
         tc_loop_advance(f.k.loop, 300000);
     }
     assert_int_equal(f.ends, 0);
-    /* Frames of ours make a PING lawful (BDP probes). */
+    /* The server's DATA allows the client another PING, since clients probe the bandwidth-delay product by PINGs. */
     for (int i = 0; i < 10; i++) {
         tc_server_call_send(f.call, tc_slice_of("x", 1));
         tc_loop_drain(f.k.loop);
@@ -211,7 +215,7 @@ static void ping_policy(void **state)
     fini(&f);
 }
 
-/* An early PING does not move the time from which the next one counts. */
+/* The time between PINGs counts from the last PING that was not early. */
 static void pings_after_an_early_one(void **state)
 {
     TC_CASE(SV18);

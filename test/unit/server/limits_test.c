@@ -1,6 +1,9 @@
-/* Messages that a server must not send: beyond its limit, and too long for gRPC's length prefix. RPCs that take
- * longer than their method allows. Clients that break the rules of HTTP/2. RPCs beyond max_handlers.
- * kits/server_pipe gives the server and a scripted client, on a manual loop. */
+/* Limits of a server. Messages that it must not send: beyond its limit, and too long for gRPC's length prefix. RPCs
+ * that take longer than their method allows. Clients that break the rules of HTTP/2. RPCs beyond max_handlers.
+ *
+ * kits/server_pipe gives the server and a scripted client, on a manual loop. The tests of "the time of a method" and of
+ * "HTTP/2" begin with timed_init, which makes one RPC, stream 1, whose handler answers nothing. timed_expect or
+ * kit_server_pipe_fini frees what timed_init made. */
 #include <stdio.h>
 #include <sys/mman.h>
 
@@ -14,7 +17,8 @@ static void on_echo(void *arg, struct tc_server_call *call, struct tc_rstr *requ
     tc_server_call_reply(call, tc_rstr_slice(request));
 }
 
-/* Makes a unary call whose headers are `fields`. Asserts that the first headers of its answer have `part` in them. */
+/* Makes a unary call on stream `id`, whose headers are `fields`. Asserts that the first headers of its answer have
+ * `part` in them. */
 static void expect_answer(struct kit_server_pipe *k, uint32_t id, const char *fields, const char *part)
 {
     fake_h2_headers(k->peer, id, fields, false);
@@ -26,6 +30,7 @@ static void expect_answer(struct kit_server_pipe *k, uint32_t id, const char *fi
         fail_msg("%s has no %s", frame->headers, part);
 }
 
+/* Sends `arg`, a string of the test's, and a second message. */
 static void on_large(void *arg, struct tc_server_call *call, struct tc_rstr *request)
 {
     (void)request;
@@ -73,8 +78,8 @@ static void large_messages_to_send(void **state)
 
 struct timed {
     struct kit_server_pipe k;
-    struct tc_server_call *call;
-    int ends, end_code;
+    struct tc_server_call *call; /* the last of /t.S/Timed */
+    int ends, end_code;          /* calls of timed_on_end; the code that the last one had */
 };
 
 static void timed_on_end(void *arg, const struct tc_status *why)
@@ -93,7 +98,7 @@ static void on_timed(void *arg, struct tc_server_call *call)
     tc_server_call_set_events(call, &timed_events, t);
 }
 
-/* Begins an RPC of a method that may take 100 ms. */
+/* Makes the fixture, and begins an RPC with the headers `fields`, of a method that may take 100 ms. */
 static void timed_init(struct timed *t, const char *fields)
 {
     memset(t, 0, sizeof(*t));
@@ -106,8 +111,9 @@ static void timed_init(struct timed *t, const char *fields)
     tc_loop_drain(t->k.loop);
 }
 
-/* Lets the time pass, asserts how the RPC ends, and ends the fixture. `answer`: part of the trailers that must come;
- * NULL: no trailers may come. `reset`: the code of the RST_STREAM. */
+/* Asserts that the RPC ends in `ms` from now, not a millisecond earlier, and how it ends. Then ends the fixture.
+ * `answer`: part of the trailers that must come; NULL: no trailers may come. `reset`: the code of the RST_STREAM that
+ * must come. */
 static void timed_expect(struct timed *t, uint64_t ms, const char *answer, uint8_t reset)
 {
     struct tc_server_counts counts;
@@ -163,7 +169,7 @@ static void time_of_a_method(void **state)
 
 /* --- HTTP/2 --- */
 
-/* Returns the next RST_STREAM or GOAWAY that has come, or NULL. */
+/* Runs the loop. Returns the next RST_STREAM or GOAWAY, valid as that of fake_h2_next is; NULL if none has come. */
 static const struct fake_h2_frame *next_end(struct timed *t)
 {
     const struct fake_h2_frame *frame;
@@ -219,7 +225,7 @@ static void numbers_of_streams(void **state)
 
 /* --- places --- */
 
-/* A handler that goes on when its RPC is over. */
+/* A handler that goes on when its RPC is over: it keeps its places, in `arg`, until the test gives them back. */
 static void on_slow(void *arg, struct tc_server_call *call, struct tc_rstr *request)
 {
     (void)request;

@@ -1,4 +1,9 @@
-/* Unary RPCs of an HTTP/2 client to a server that echoes them, over real sockets, on one loop: 64 at a time. */
+/* Unary RPCs of an HTTP/2 client to a server that echoes them, over real sockets: TCP, a Unix socket, and TLS.
+ *
+ * Client and server share one connection and one real loop, which the test's thread turns. `run` is a whole scene: it
+ * makes the server and the connection, starts an RPC in each of 64 slots, and starts the next one in a slot when its
+ * RPC ends, until `total` RPCs have ended. It asserts that each got OK and one message of the right length, and frees
+ * all. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -15,18 +20,20 @@
 struct bench {
     struct tc_loop *loop;
     struct tc_h2_conn *conn;
-    unsigned started, ended, failed, total, closed;
-    size_t message_len;
-    const char *message;
+    unsigned started, ended, failed, total, closed; /* RPCs */
+    size_t message_len;                             /* bytes */
+    const char *message;                            /* what each RPC sends */
 };
 
+/* A place for one RPC at a time. */
 struct slot {
     struct bench *b;
-    struct tc_h2_stream *stream;
-    struct tc_arena arena;
-    unsigned messages;
+    struct tc_h2_stream *stream; /* NULL: the RPC has ended */
+    struct tc_arena arena;       /* of the RPC; reset for the next one */
+    unsigned messages;           /* that came with the length that was sent */
 };
 
+/* Starts an RPC in a slot whose last RPC has ended. */
 static void start(struct slot *s);
 
 static void on_message(void *arg, struct tc_rstr *message)
@@ -84,6 +91,7 @@ static void on_echo(void *arg, struct tc_server_call *call, struct tc_rstr *requ
     tc_server_call_reply(call, tc_rstr_slice(request));
 }
 
+/* Listens on `address`. server_opts NULL: the defaults; client_tls NULL: plaintext. Both are borrowed. */
 static void run(const char *address, const struct tc_server_opts *server_opts, struct tc_tls_context *client_tls,
                 unsigned total, size_t message_len)
 {

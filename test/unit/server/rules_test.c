@@ -1,4 +1,8 @@
-/* The rules of gRPC for what a server takes and answers, against a scripted client (fakes/h2) on a manual loop. */
+/* The rules of gRPC for what a server takes and answers, against a scripted client (fakes/h2) on a manual loop.
+ *
+ * Most tests are lists of `expect`: one request on a connection of its own, and what must come back. The server has the
+ * unary method /t.S/Unary; every other valid path reaches on_any. Both handlers echo. A test that needs more steps
+ * calls `init` or init_with, which makes loop, server and client and connects the two, and `fini`, which frees them. */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -19,9 +23,9 @@ struct fixture {
     struct fake_pipe *pipe;
     struct fake_h2 *peer;
     struct tc_server *server;
-    unsigned calls;
-    struct tc_server_call *call; /* the last */
-    char metadata[512];
+    unsigned calls;              /* of both handlers */
+    struct tc_server_call *call; /* the last that on_any got */
+    char metadata[512];          /* its headers: "name=value;" for each */
 };
 
 static void on_end(void *arg, const struct tc_status *why)
@@ -294,7 +298,7 @@ static void trailers_before_the_client_ends(void **state)
     fini(&f);
 }
 
-/* With status_at_end, tc_server_end sends its status to each open call, except to calls that have a status already. */
+/* With status_at_end, tc_server_end sends its status on an open call. A call that has a status already keeps it. */
 static void ends_are_told(void **state)
 {
     (void)state;

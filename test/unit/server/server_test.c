@@ -1,4 +1,8 @@
-/* The server and its side of HTTP/2, against a scripted client: kits/server_pipe, on a manual loop. */
+/* The server and its side of HTTP/2, against a scripted client: kits/server_pipe, on a manual loop.
+ *
+ * `init` connects the client to a server with three methods. /t.S/Echo is unary: it echoes, or fails if the message is
+ * "fail". /t.S/Stream echoes a stream, compressed for a client that takes gzip. /t.S/Hold counts events in the fixture
+ * and answers nothing: its call stays open until a test, the client or the server ends it. `fini` frees all. */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -11,10 +15,10 @@
 
 struct fixture {
     struct kit_server_pipe k;
-    struct tc_server_call *call; /* the last call of /t.S/Hold, while it lives */
-    unsigned messages, half_closes, written, ends;
-    int end_code;
-    char metadata[512], path[64];
+    struct tc_server_call *call;                   /* the last call of /t.S/Hold; NULL: none, or one has ended since */
+    unsigned messages, half_closes, written, ends; /* events of /t.S/Hold */
+    int end_code;                                  /* of the status that the last on_end had */
+    char metadata[512], path[64]; /* of the last request to /t.S/Hold; metadata: "name=value;" for each field */
 };
 
 static void hold_on_message(void *arg, struct tc_rstr *message)
@@ -109,6 +113,7 @@ static void on_stream_echo(void *arg, struct tc_server_call *call)
     tc_server_call_read(call);
 }
 
+/* chunk: the most bytes of one read of the server; 0: unlimited. opts NULL: the defaults. */
 static void init(struct fixture *f, const struct tc_server_opts *opts, size_t chunk)
 {
     memset(f, 0, sizeof(*f));
@@ -124,7 +129,7 @@ static void fini(struct fixture *f)
     kit_server_pipe_fini(&f->k);
 }
 
-/* Sends a request with these header fields and, unless it is NULL, a message. Runs the loop. */
+/* Sends a whole request: these header fields and, unless it is NULL, a message. Runs the loop. */
 static void ask(struct fixture *f, uint32_t id, const char *fields, const char *message)
 {
     fake_h2_headers(f->k.peer, id, fields, false);
@@ -135,6 +140,8 @@ static void ask(struct fixture *f, uint32_t id, const char *fields, const char *
     tc_loop_drain(f->k.loop);
 }
 
+/* Asserts that HEADERS of the stream have come, that the first of them have `part` in them, and whether they end the
+ * stream. Frames before them are skipped. */
 static void expect_headers(struct fixture *f, uint32_t id, const char *part, bool end)
 {
     const struct fake_h2_frame *frame = fake_h2_expect(f->k.peer, FAKE_H2_HEADERS, id);
@@ -462,7 +469,8 @@ static void too_many_streams(void **state)
     fini(&f);
 }
 
-/* The server's headers, its trailers, or both in one are larger than the client's SETTINGS allow. */
+/* Larger than the client's SETTINGS allow are the server's headers (part 0), its trailers (part 1), or a single block
+ * that is both (part 2). */
 static void client_takes_few_headers(void **state)
 {
     TC_CASE(SV31);

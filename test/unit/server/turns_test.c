@@ -1,5 +1,10 @@
 /* Compressed messages of many clients (fakes/h2) of a server: what one turn of the manual loop does, and who waits
- * for whom. */
+ * for whom.
+ *
+ * The first GUESTS clients send or take compressed messages. One more, the last, is there for comparison. A compressed
+ * message inflates to BYTES, which is the whole ration of a turn (io/ration.h). The server's handler reads all
+ * messages, or sends one reply if `replies` is set. `init` or init_sending makes the loop, the server and the clients,
+ * and `fini` frees them. */
 #include <limits.h>
 #include <stdio.h>
 
@@ -31,7 +36,7 @@ struct fixture {
     struct tc_server *server;
     struct guest guests[GUESTS + 1];
     struct rpc rpcs[GUESTS + 1][STREAMS];
-    bool replies;       /* an RPC is answered with BYTES zeros, compressed for who accepts it */
+    bool replies;       /* an RPC is answered with BYTES zeros, compressed for a client that takes gzip */
     struct tc_buf bomb; /* a message of BYTES zeros, compressed, with its prefix */
 };
 
@@ -68,6 +73,7 @@ static void on_call(void *arg, struct tc_server_call *call)
     tc_free(zeros);
 }
 
+/* max_send_bytes: the server's max_send_message_bytes. */
 static void init_sending(struct fixture *f, size_t max_send_bytes)
 {
     struct tc_server_opts opts;
@@ -114,7 +120,7 @@ static void fini(struct fixture *f)
     tc_buf_fini(&f->bomb);
 }
 
-/* Begins RPC `stream` of a guest; `fields`: further fields of the request. */
+/* Begins RPC `stream` (0 or 1) of a guest, and leaves the request open. `fields`: further fields of the request. */
 static void ask(struct fixture *f, size_t guest, unsigned stream, const char *fields)
 {
     char text[300];
@@ -231,7 +237,7 @@ static size_t queued_bytes(const struct fixture *f)
 }
 
 /* Replies are compressed in pieces, connections in turns. A client that does not accept gzip does not wait, and a
- * client that goes leaves its turns to the others. */
+ * client that goes leaves its turns to the others. max_send_bytes: as in init_sending. */
 static void compressed_in_turns(size_t max_send_bytes)
 {
     struct fixture f;
@@ -267,7 +273,7 @@ static void replies_are_compressed_in_turns(void **state)
 {
     (void)state;
     compressed_in_turns(SIZE_MAX);
-    compressed_in_turns(BYTES); /* a limit that the reply might exceed if it did not compress */
+    compressed_in_turns(BYTES); /* compressed, a reply that gzip cannot make smaller would exceed this limit */
 }
 
 /* A reply above the limit, compressed or plain, ends its RPC with RESOURCE_EXHAUSTED. */

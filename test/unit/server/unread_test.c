@@ -1,5 +1,10 @@
 /* Bytes of requests that have come and are not read: which calls end beyond max_unread_bytes, and how windows shrink
- * near it. Scripted clients, in virtual time. */
+ * near it.
+ *
+ * Clients are fakes/h2 over fakes/pipe with addresses of the test's choice, on a manual loop. `init` makes loop and
+ * server, whose default handler reads and answers nothing. Tests about unary requests add /t.S/Hold, whose handler is
+ * called only when a request is whole. `enter` connects a client; `leave` frees it, before `fini` frees the server and
+ * the loop. */
 #include "server/call.h"
 #include "server/server.h"
 #include "support/cmocka.h"
@@ -12,10 +17,11 @@ struct fixture {
     struct tc_loop *loop;
     struct tc_server *server;
     struct tc_server_call *call; /* the last call */
-    unsigned ends;
-    int end_code;
+    unsigned ends;               /* calls of on_end */
+    int end_code;                /* of the status that the last on_end had */
 };
 
+/* A client and its connection: the server has end 0 of the pipe, `peer` end 1. */
 struct guest {
     struct fake_pipe *pipe;
     struct fake_h2 *peer;
@@ -51,7 +57,7 @@ static void fini(struct fixture *f)
     tc_loop_free(f->loop);
 }
 
-/* Connects a client that sends its SETTINGS. */
+/* Connects a client that sends its preface and SETTINGS, from the address `from`. Returns it for `leave`. */
 static struct guest enter(struct fixture *f, const char *from)
 {
     struct guest g = {.pipe = fake_pipe_new(f->loop)};
@@ -65,6 +71,7 @@ static struct guest enter(struct fixture *f, const char *from)
     return g;
 }
 
+/* Ends the client's side, lets the server see that, and frees the client. */
 static void leave(struct fixture *f, struct guest *g)
 {
     fake_pipe_finish(g->pipe, 1);
@@ -73,7 +80,7 @@ static void leave(struct fixture *f, struct guest *g)
     fake_pipe_free(g->pipe);
 }
 
-enum { PIECE = 60000 };
+enum { PIECE = 60000 }; /* bytes of a message */
 
 static void on_whole(void *arg, struct tc_server_call *call, struct tc_rstr *request)
 {
@@ -99,8 +106,8 @@ static void init_unread(struct fixture *f)
     tc_server_add_unary(f->server, "/t.S/Hold", on_whole, f);
 }
 
-/* Sends a request's message on each of `n` streams, and leaves the requests open. unary: the handler waits for the end
- * of the request; otherwise it is called at once, and reads nothing. */
+/* Sends a request's message on each of the first `n` streams, and leaves the requests open. unary: the handler waits
+ * for the end of the request; otherwise it is called at once, and reads nothing. */
 static void send_pieces(struct fixture *f, struct guest *g, uint32_t n, bool unary)
 {
     static const char piece[PIECE];
@@ -125,8 +132,8 @@ static unsigned exhausted(struct guest *g)
     return n;
 }
 
-/* Clients that end no request (unary), or whose requests nobody reads, hold what the limit allows. One client alone
- * may hold all of it. */
+/* Clients that end no request (unary), or whose requests nobody reads, hold no more than the limit allows. One
+ * client alone may hold all of it. */
 static void unread_bytes_are_bounded(void **state)
 {
     (void)state;
@@ -236,7 +243,8 @@ static void room_of_a_message_stays(void **state)
     tc_loop_drain(f.loop);
     assert_non_null(fake_h2_expect(g.peer, FAKE_H2_WINDOW_UPDATE, 1));
     size_t left = 131072;
-    while (left) { /* above 100,000 bytes the connection is squeezed */
+    /* The message's room counts as unread and grows to 128 KiB. Above 100,000 bytes the connection is squeezed. */
+    while (left) {
         size_t n = TC_MIN(left, sizeof(data));
         left -= n;
         fake_h2_data(g.peer, 1, data, n, !left);

@@ -1,5 +1,9 @@
 /* Messages of the application that src/stub/check.c refuses before protobuf-c packs them. The error's text says why. It
- * names the field at fault, unless the outermost message itself is not initialised. */
+ * names the field at fault, unless the outermost message itself is not initialised.
+ *
+ * `refused` and `taken` pack one message each, into an arena of their own. The tests make a good message from a blank
+ * one, spoil one field at a time, and often mend it again to show that the field was the only fault. The types are in
+ * kinds.proto and other.proto. One thread; no test keeps anything for the next. */
 #include <string.h>
 
 #include <torc/protobuf_c.h>
@@ -15,6 +19,7 @@ typedef Torc__Test__Other__Needs Needs;
 static const Kinds blank = TORC__TEST__KINDS__KINDS__INIT;
 static const Inner blank_inner = TORC__TEST__KINDS__KINDS__INNER__INIT;
 
+/* Asserts that the message is refused with `code`, and with a text that has `part` in it. */
 static void refused(const ProtobufCMessage *message, int code, const char *part)
 {
     torc_arena *arena = torc_arena_new(0);
@@ -164,7 +169,8 @@ static void test_required(void **state)
 }
 
 /* A message that contains itself is too deep. A chain of 100 messages, each of which contains the next one twice, is
- * not too deep. A walk over the chain would take 2^100 steps: it is refused for the number of its messages. */
+ * not too deep. A walk over all of the chain would take 2^100 steps: the chain is refused for the number of its
+ * messages. */
 static void test_circles(void **state)
 {
     (void)state;

@@ -1,5 +1,9 @@
 /* torc_protobuf_c_pack and torc_protobuf_c_unpack: messages there and back, malformed bytes, limits on depth and on
- * memory, and the arena's own limit. */
+ * memory, and the arena's own limit.
+ *
+ * Each test makes an arena, or has `refuse` make one, and frees it; messages and packed bytes live as long as their
+ * arena. Errors belong to the test. hostile_test.c has more malformed bytes, check_test.c messages that are not
+ * packed. */
 #include <torc/protobuf_c.h>
 
 #include <stdio.h>
@@ -13,6 +17,7 @@
 #define VALUE &google__protobuf__value__descriptor
 #define REQUEST &grpc__testing__simple_request__descriptor
 
+/* Asserts that the bytes are refused with `code`, and with a text that has `part` in it. */
 static void refuse(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, int code, const char *part)
 {
     torc_arena *arena = torc_arena_new(0);

@@ -1,8 +1,9 @@
 /* torc_protobuf_c_unpack on hostile bytes. They are refused with a text that says where and why, or read as protobuf
  * demands.
  *
- * Each message is unpacked on a thread with a stack of 256 KiB. The allocator of this program counts bytes: their peak
- * is little more than twice the budget of the message (tc_unpack_budget) at most. */
+ * Each message is unpacked on a thread with a stack of 256 KiB, while the test's thread waits. The allocator of this
+ * program counts the bytes that Torc holds. While a message is unpacked, they may grow by twice the budget of the
+ * message (tc_unpack_budget), the message's own length, and SLACK. */
 #include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -27,6 +28,7 @@ typedef Torc__Test__Kinds__Kinds Kinds;
 
 static atomic_size_t held, peak;
 
+/* Adds a new block to `held`, raises `peak` if need be, and returns the block. NULL counts as 0 bytes. */
 static void *counted(void *p)
 {
     size_t now = atomic_fetch_add(&held, malloc_usable_size(p)) + malloc_usable_size(p);
@@ -61,10 +63,10 @@ static void count_free(void *p)
 
 struct attempt {
     const ProtobufCMessageDescriptor *type;
-    struct tc_slice bytes;
-    torc_arena *arena;
-    torc_error *error;
-    const ProtobufCMessage *message;
+    struct tc_slice bytes;           /* borrowed */
+    torc_arena *arena;               /* owned */
+    torc_error *error;               /* owned; NULL: the message was taken */
+    const ProtobufCMessage *message; /* in the arena; NULL: it was refused */
 };
 
 static void *attempt_run(void *arg)
@@ -74,7 +76,8 @@ static void *attempt_run(void *arg)
     return NULL;
 }
 
-/* Unpacks on a thread with a small stack, into a new arena. The caller calls attempt_fini. */
+/* Unpacks on a thread with a small stack, into a new arena. Fails the test if that takes too much memory. The caller
+ * calls attempt_fini. */
 static struct attempt unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes)
 {
     struct attempt a = {.type = type, .bytes = bytes, .arena = torc_arena_new(0)};
@@ -100,6 +103,7 @@ static void attempt_fini(struct attempt *a)
     torc_arena_free(a->arena);
 }
 
+/* Asserts that the bytes are refused as a Kinds, with `code` and with a text that has `part` in it. */
 static void refused(struct tc_slice bytes, int code, const char *part)
 {
     struct attempt a = unpack(KINDS, bytes);
@@ -116,6 +120,7 @@ static void refused_text(const char *bytes, size_t n, const char *part)
 }
 #define REFUSED(bytes, part) refused_text(bytes, sizeof(bytes) - 1, part)
 
+/* Asserts that the bytes are a valid Kinds. The caller calls attempt_fini. */
 static struct attempt taken(const char *bytes, size_t n)
 {
     struct attempt a = unpack(KINDS, tc_slice_of(bytes, n));
@@ -197,7 +202,7 @@ static void test_lengths(void **state)
             tc_buf_fini(&bytes);
         }
     REFUSED("\x8a\x01\x02\x72\x01", "field number 14 is cut short at byte 3");         /* in a nested message */
-    REFUSED("\x8a\x01\x02\x72\x01\x18\x01", "field number 14 is cut short at byte 3"); /* which ends before the bytes */
+    REFUSED("\x8a\x01\x02\x72\x01\x18\x01", "field number 14 is cut short at byte 3"); /* bytes follow the message */
 }
 
 static void test_groups(void **state)
@@ -283,6 +288,7 @@ static void test_maps(void **state)
     REFUSED("\xba\x04\x00\xba\x04\x02\x0a\x05", "field m_string_int32[1]: field number 1 is cut short");
 }
 
+/* Asserts that the bytes are refused as a Needs, with TORC_EPARSE and with a text that has `part` in it. */
 static void refused_needs(const char *bytes, size_t n, const char *part)
 {
     struct attempt a = unpack(&torc__test__other__needs__descriptor, tc_slice_of(bytes, n));

@@ -1,5 +1,10 @@
 /* Health checks (subchannel/health.h) over a transport without a pool, against a peer that the test drives frame by
- * frame, on virtual time. */
+ * frame, on virtual time.
+ *
+ * A watch writes each health that it hears into its `heard`: "fit", "pending", or the status's text, each with a space
+ * behind it. Most tests set a service, start watches, take the request by `requested`, send answers, and compare by
+ * assert_heard. `setup` makes the static objects below for each test, with a connected transport and no service;
+ * `teardown` ends the watches and frees the rest. */
 #include "subchannel/health.h"
 
 #include <stdio.h>
@@ -14,14 +19,14 @@ enum { WATCHES = 3 };
 /* A watch that notes each health that it hears, and then ends the watches of `ends`. */
 struct noted {
     struct tc_health_watch watch;
-    struct tc_buf heard;
-    unsigned ends; /* bit i: the callback ends watches[i] */
+    struct tc_buf heard; /* since the last assert_heard or tc_buf_clear */
+    unsigned ends;       /* bit i: the callback ends watches[i] */
 };
 
 static struct tc_loop *loop;
 static struct fake_pipe *pipe_to_peer;
 static struct fake_h2 *peer;
-static struct tc_transport *transport;
+static struct tc_transport *transport; /* NULL once it is gone */
 static struct tc_transport_group group;
 static struct tc_link all_transports;
 static struct tc_side_streams streams;
@@ -45,6 +50,7 @@ static void on_health(void *arg, const struct tc_status *health)
             tc_health_watch_end(&watches[i].watch);
 }
 
+/* Moves time by `ms`, and runs the loop until nothing is left to do. */
 static void run(uint64_t ms)
 {
     tc_loop_advance(loop, ms);
@@ -108,6 +114,7 @@ static int teardown(void **state)
     return 0;
 }
 
+/* NULL: no service is checked. The caller runs the loop. */
 static void set_service(const char *service)
 {
     struct tc_rstr *name = service ? tc_rstr_str(service) : NULL;
@@ -121,13 +128,15 @@ static void start(unsigned i)
     note(&watches[i], tc_health_watch_start(&watches[i].watch, checks, &streams, on_health, &watches[i]));
 }
 
+/* Compares what watch i has heard, and forgets it. */
 static void assert_heard(unsigned i, const char *text)
 {
     assert_string_equal(tc_buf_cstr(&watches[i].heard), text);
     tc_buf_clear(&watches[i].heard);
 }
 
-/* Expects the next Watch to be for this service, and answers with headers. Returns its stream; 0: no Watch has come. */
+/* Runs the loop for 1 ms. Asserts that the next request, if one has come, is a Watch of this service, and answers it
+ * with headers. Returns its stream; 0: none has come. */
 static uint32_t requested(const char *service)
 {
     run(1);
@@ -149,6 +158,7 @@ static uint32_t requested(const char *service)
     return id;
 }
 
+/* Sends a message on the stream, and waits until the watches may hear the next one (TC_SIDE_PACE_MS). */
 static void send_bytes(uint32_t id, const char *bytes, size_t len)
 {
     fake_h2_message(peer, id, bytes, len, false);
@@ -160,6 +170,7 @@ static void send_status(uint32_t id, char status)
     send_bytes(id, (const char[]){8, status}, 2);
 }
 
+/* Ends the stream with this grpc-status and the text "why". */
 static void send_end(uint32_t id, int code)
 {
     char fields[64];
@@ -357,8 +368,8 @@ static void a_watch_on_another_connection(void **state)
     assert_heard(0, "fit ");
 }
 
-/* The name changes while the news of a new connection are on their way, from another name or from none: the new
- * connection's server has not answered, so it is not fit when the policy has heard of it. */
+/* The transport changes, and so does the name, from another name or from none, before the policy starts the watch for
+ * the new connection. The server has not answered there: from that start on the endpoint is pending, not fit. */
 static void a_name_that_changes_on_another_connection(void **state)
 {
     TC_CASE(CH07);
