@@ -1,8 +1,11 @@
 /* Connections that no policy holds: how long the pool keeps them, and which close first when there are too many.
- * Servers that end each connection, or send frames without content. Keepalive: a server that refuses so many pings, and
- * one that does not answer.
+ * Connections that are attempted again: after a GOAWAY while other endpoints are silent, and to servers that end each
+ * connection or send frames that move no RPC on. The end of a private channel. Keepalive: a server that refuses so many
+ * pings, and one that does not answer.
  *
- * Virtual time. The servers are scripted, except in test_too_many_pings_for_a_server. */
+ * Each test calls init, which makes the loop, the pool, the config and the places, and fini, which frees them all. A
+ * place owns its subchannel, its pipe and its server. The loop is manual, on virtual time, and the test's thread turns
+ * it. The servers are scripted, except in test_too_many_pings_for_a_server. Read first: struct place, init, hold. */
 #include <stdio.h>
 #include <sys/resource.h>
 
@@ -14,14 +17,14 @@
 #include "support/cmocka.h"
 #include "support/fakes/h2.h"
 
-/* An address, its scripted server, and the subchannel that connected to it last. */
+/* An address, its server, and the policy's subchannel to it. The place owns what its members point to. */
 struct place {
     struct tc_endpoint *endpoint;
-    struct tc_subchannel *sc;
-    enum torc_connectivity state;
-    struct fake_pipe *pipe;
-    struct fake_h2 *peer;
-    unsigned attempts;
+    struct tc_subchannel *sc;     /* NULL: the policy holds none */
+    enum torc_connectivity state; /* of `sc`, as its policy was told last; SHUTDOWN before the first state */
+    struct fake_pipe *pipe;       /* of the last connection; the client has end 0; NULL: nobody has connected */
+    struct fake_h2 *peer;         /* the scripted server at end 1 of `pipe`; NULL: there is none, or `server` has it */
+    unsigned attempts;            /* to connect, counted when they are granted */
 };
 
 #define MAX_PLACES 1100
@@ -34,6 +37,7 @@ static struct tc_conn_config *config;
 static struct tc_server *server;      /* used instead of scripted servers, when set */
 static size_t silent_from = SIZE_MAX; /* from this place on, servers accept and stay silent */
 
+/* An attempt to connect, which its task grants in the loop's next turn. */
 struct tc_connect {
     struct tc_task task;
     struct place *place;
@@ -41,6 +45,7 @@ struct tc_connect {
     void *arg;
 };
 
+/* Returns the place of the address, borrowed. Fails the test if there is none. */
 static struct place *place_of(const struct tc_addr *addr)
 {
     for (size_t i = 0; i < n_places; i++)
@@ -96,6 +101,7 @@ static void cancel(struct tc_connect *c)
     tc_free(c);
 }
 
+/* Makes the loop, the config, n places, and a pool that keeps up to max_idle connections for idle_ms each. */
 static void init(uint64_t idle_ms, uint32_t max_idle, size_t n)
 {
     static const struct tc_connector connector = {.start = start, .cancel = cancel};
@@ -145,6 +151,7 @@ static void on_state(void *arg, enum torc_connectivity state, const struct tc_st
     ((struct place *)arg)->state = state;
 }
 
+/* Makes the subchannel of place i, and asks it to connect. */
 static void connect_place(size_t i)
 {
     struct place *p = &places[i];
@@ -153,6 +160,7 @@ static void connect_place(size_t i)
     tc_subchannel_connect(p->sc);
 }
 
+/* Makes the subchannel of place i, which must be READY once the loop is drained. */
 static void hold(size_t i)
 {
     const struct place *p = &places[i];
@@ -168,6 +176,7 @@ static void give_up(size_t i)
     places[i].sc = NULL;
 }
 
+/* Drains the loop. Returns true if place i has had a connection, and the client has not closed the last one. */
 static bool is_open(size_t i)
 {
     tc_loop_drain(loop);
@@ -253,7 +262,7 @@ static void test_lost_while_kept(void **state)
 }
 
 /* A server that ends each connection before an RPC: after the first connection 32 more are made at once, then the
- * backoff holds. Its policy releases the subchannel each time, and makes another one. */
+ * backoff holds. The policy releases its subchannel after each of them, and makes another one. */
 static void test_ended_unused(void **state)
 {
     (void)state;
@@ -291,6 +300,7 @@ static void test_ended_unused(void **state)
     fini();
 }
 
+/* Stores the status code of the request in the int at `arg`. */
 static void on_answer(void *arg, const struct tc_h2_outcome *outcome)
 {
     *(int *)arg = outcome->status.code;
@@ -300,6 +310,8 @@ static void on_answer(void *arg, const struct tc_h2_outcome *outcome)
 enum takes { CLOSES, RESETS, GOES_AWAY, GOES_AWAY_AND_CLOSES, ANSWERS_HEADERS, N_TAKES };
 enum answers { ANSWERS_AND_CLOSES = N_TAKES, GOES_AWAY_AND_ANSWERS, ANSWERS_AND_GOES_AWAY, N_WAYS };
 
+/* The scripted server takes the request on stream 1, and treats the connection as `how` says. At the end the server
+ * closes its end of the pipe, except for ANSWERS_AND_GOES_AWAY. */
 static void serve_one(struct place *p, int how)
 {
     static const char ok[] = ":status: 200\ncontent-type: application/grpc\n";
@@ -324,8 +336,8 @@ static void serve_one(struct place *p, int how)
 }
 
 /* A server that takes each request and ends the connection without a status counts as one that ends connections unused:
- * 32 more are made at once, then the backoff holds. A server that answers with a status may end any number of
- * connections. kept: the policy keeps its subchannel. */
+ * after the first connection 32 more are made at once, then the backoff holds. A server that answers with a status may
+ * end any number of connections (200 here). kept: the policy keeps its subchannel. */
 static void test_ended_with_a_request(void **state)
 {
     static const struct tc_h2_client_events events = {.on_done = on_answer};
@@ -378,8 +390,9 @@ static void put_unknown_frames(size_t i, unsigned n)
     fake_h2_hold(places[i].peer, false);
 }
 
-/* A server sends frames without content, more than it may send in two seconds, and loses the connection. The next
- * connection begins with the allowance that has come back since. kept: the policy keeps its subchannel. */
+/* A server sends frames of an unknown type, which move no RPC on: more than the allowance of two seconds, so the client
+ * ends the connection. The next connection begins with the part of the allowance that has come back since. kept: the
+ * policy keeps its subchannel. */
 static void test_next_connection_pays(void **state)
 {
     (void)state;
@@ -417,7 +430,7 @@ static void ignore_message(struct tc_side_watch *w, struct tc_slice message)
 }
 
 /* The connection has a side stream instead of a request, and ends in each of the ways of serve_one. None of the ways
- * counts as an answer, so the backoff holds after 32 more connections. */
+ * counts as an answer: after the first connection 32 more are made at once, then the backoff holds. */
 static void test_ended_with_a_side_stream(void **state)
 {
     static const struct tc_side_kind kind = {"/test.Side/Watch", "nothing", 100, ask_nothing};
@@ -444,7 +457,7 @@ static void test_ended_with_a_side_stream(void **state)
 }
 
 /* The connection of a private channel closes with the channel (A71), whether the policy releases the connection before
- * or after the channel's end. The connection of another channel stays. */
+ * or after the channel's end. The connections of a channel that is not private stay. */
 static void test_private_channels(void **state)
 {
     (void)state;
@@ -519,7 +532,7 @@ static void test_left_close_first(void **state)
     give_up(5);
     assert_false(is_open(0));
     assert_true(is_open(1) && is_open(3) && is_open(5));
-    /* Place 2, which was released during an update, counts as any other place once it was held again. */
+    /* Place 2 lost a connection that was released during an update. Its new connection counts as any other. */
     hold(2);
     give_up(2);
     assert_false(is_open(1));
@@ -535,7 +548,8 @@ static void test_left_close_first(void **state)
     fini();
 }
 
-/* Waits for the next keepalive ping, in steps of a second. Returns how many ms passed; fails above at_most_ms. */
+/* Waits for the next keepalive ping, in steps of a second. Returns how many ms passed, rounded up to a step. Fails if
+ * no ping has come a step after at_most_ms. Takes all frames that have come. */
 static uint64_t first_ping_ms(struct place *p, uint64_t at_most_ms)
 {
     uint64_t waited = 0;

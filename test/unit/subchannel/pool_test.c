@@ -1,5 +1,12 @@
-/* The subchannel pool on virtual time: states, backoffs, keys and the connect queue. No connection is ever made: an
- * attempt is refused by the test, times out, or is cancelled. */
+/* The subchannel pool: states, backoffs, keys and the connect queue. No connection is ever made: an attempt is refused
+ * by the test, times out, or is cancelled.
+ *
+ * There are two connectors. `start`, which setup gives to the pool, allows one open attempt, which the test refuses.
+ * start_and_wait is for the tests of the connect queue: it allows any number of attempts, which stay open until the
+ * pool cancels them. These tests also change the process's limit of descriptors, on which the queue's limits depend.
+ *
+ * setup and teardown own the loop, the pool, the config and the endpoint. Each test releases its subchannels. The loop
+ * is manual, on virtual time, and the test's thread turns it. */
 #include "subchannel/connection.h"
 #include "subchannel/subchannel.h"
 
@@ -9,7 +16,7 @@
 #include "base/vec.h"
 #include "support/cmocka.h"
 
-/* An attempt to connect, which the test ends. */
+/* An attempt to connect, which the test or the pool ends. */
 struct tc_connect {
     tc_connect_fn fn;
     void *arg;
@@ -86,9 +93,10 @@ static int teardown(void **state)
     return 0;
 }
 
+/* The states that a subchannel told its policy. `fini` frees them. */
 struct seen {
-    TC_VEC(enum torc_connectivity) states;
-    char *text;
+    TC_VEC(enum torc_connectivity) states; /* since the last EXPECT, the oldest first */
+    char *text;                            /* of the last status; NULL: no state has come */
 };
 
 static void on_state(void *arg, enum torc_connectivity state, const struct tc_status *status)
@@ -107,6 +115,7 @@ static void expect_states(struct seen *s, const enum torc_connectivity *want, si
     s->states.len = 0;
 }
 
+/* Asserts that these states, and no others, have come since the last EXPECT. */
 #define EXPECT(seen, ...)                                                                                              \
     expect_states(seen, (enum torc_connectivity[]){__VA_ARGS__},                                                       \
                   sizeof((enum torc_connectivity[]){__VA_ARGS__}) / sizeof(enum torc_connectivity))
@@ -268,7 +277,8 @@ static void test_backoff_ends_with_its_channel(void **state)
     tc_subchannel_connect(two);
     tc_loop_drain(loop);
     assert_int_equal(attempts, 1);
-    /* `two` holds the connection, and later was the last to use it: the end of the first channel changes nothing. */
+    /* `two` holds the connection, and once it is released its channel is the last user of the connection. So the end of
+     * the first channel changes nothing in either case. */
     tc_pool_channel_gone(pool, config);
     assert_int_equal(tc_pool_count(pool), 1);
     tc_subchannel_release(two);
@@ -296,6 +306,7 @@ static void test_backoff_ends_with_its_channel(void **state)
     fini(&s);
 }
 
+/* Configs with different keepalive times do not share a connection. */
 static void test_keys(void **state)
 {
     (void)state;
@@ -318,6 +329,7 @@ static void test_keys(void **state)
     fini(&s);
 }
 
+/* Starts an attempt that stays open until the pool cancels it. */
 static struct tc_connect *start_and_wait(struct tc_loop *of, const struct tc_addr *addr,
                                          const struct tc_connect_opts *opts, tc_connect_fn fn, void *arg)
 {
@@ -332,7 +344,7 @@ static void cancel_waiting(struct tc_connect *c)
     tc_free(c);
 }
 
-/* Makes and connects a subchannel of address i, in this locality (NULL: none). */
+/* Makes a subchannel to 10.0.1.i, in this locality (NULL: none), and asks it to connect. The caller releases it. */
 static struct tc_subchannel *make_in(struct tc_locality *locality, int i, struct seen *seen)
 {
     struct tc_addr addr;
@@ -385,6 +397,7 @@ static void test_many_attempts(void **state)
 
 static struct rlimit unlimited; /* the limits before limit_descriptors; rlim_max 0: not changed */
 
+/* Limits the process to `most` descriptors, or to the hard limit if that is less, until unlimit_descriptors. */
 static void limit_descriptors(rlim_t most)
 {
     if (!unlimited.rlim_max)
@@ -399,7 +412,8 @@ static void unlimit_descriptors(void)
     unlimited.rlim_max = 0;
 }
 
-/* Attempts under way, but for those to a control plane, leave the process half of its descriptors. */
+/* The attempts of a channel to endpoints of one locality leave the process half of its descriptors. An attempt to
+ * connect to a control plane does not wait for them. */
 static void test_silent_endpoints(void **state)
 {
     (void)state;
@@ -438,6 +452,7 @@ static void test_silent_endpoints(void **state)
     fini(&s);
 }
 
+/* Does what make_numbered does, with the config `of`. */
 static struct tc_subchannel *make_of(struct tc_conn_config *of, int i, struct seen *seen)
 {
     struct tc_conn_config *mine = config;

@@ -1,5 +1,13 @@
 /* Connections whose credentials change: the connection makes a new transport while the old one serves, and then lets
- * the old one go. Virtual time; the test has its own credentials and peers. */
+ * the old one go.
+ *
+ * The test's credentials do no handshake. They change when the test raises `epoch`, which a connection looks at after a
+ * quarter to a half of refresh_ns (8 s): the first look comes after 2 to 4 s. The connector allows one open attempt,
+ * which the test grants or refuses. The test plays the server at end 1 of each pipe.
+ *
+ * setup and teardown own the loop, the pool, the config, the endpoint and the pipes. Each test releases its
+ * subchannels; the pool keeps a READY connection until the teardown. The loop is manual, on virtual time, and the
+ * test's thread turns it. */
 #include "subchannel/connection.h"
 
 #include <stdio.h>
@@ -20,7 +28,7 @@ struct tc_connect {
 };
 
 static struct tc_connect *attempt; /* the one that is open; NULL: none */
-static int attempts;
+static int attempts;               /* started since setup */
 static struct tc_loop *loop;
 static struct tc_pool *pool;
 static struct tc_conn_config *config;
@@ -48,6 +56,7 @@ static void cancel(struct tc_connect *c)
     tc_free(c);
 }
 
+/* Ends the open attempt with this connection, which the caller's pipe owns; NULL: refuses it. */
 static void end_attempt(struct tc_bytestream *bs)
 {
     struct tc_connect *c = attempt;
@@ -60,6 +69,7 @@ static void end_attempt(struct tc_bytestream *bs)
     tc_loop_drain(loop);
 }
 
+/* Grants the open attempt. Returns the new connection's pipe, which the teardown frees. */
 static struct fake_pipe *grant(void)
 {
     struct fake_pipe *p = pipes[n_pipes++] = fake_pipe_new(loop);
@@ -67,6 +77,7 @@ static struct fake_pipe *grant(void)
     return p;
 }
 
+/* The server sends its SETTINGS, which ends the attempt over this pipe. */
 static void settle(struct fake_pipe *p)
 {
     fake_pipe_put(p, 1, settings, sizeof(settings));
@@ -87,7 +98,7 @@ static uint64_t creds_epoch(torc_credentials *c)
     return epoch;
 }
 
-static bool freed;
+static bool freed; /* credentials of the test were freed */
 
 static void creds_free(torc_credentials *c)
 {
@@ -189,7 +200,7 @@ static void a_connection_is_replaced(void **state)
     tc_loop_advance(loop, 1900);
     assert_int_equal(attempts, 1); /* not before a quarter of the interval */
     tc_loop_advance(loop, 2200);
-    assert_int_equal(attempts, 2); /* at half of it */
+    assert_int_equal(attempts, 2); /* by half of it */
     struct fake_pipe *second = grant();
     assert_ptr_equal(tc_subchannel_transport(sc), old);
     assert_false(fake_pipe_closed(pipes[0], 0));
@@ -220,7 +231,8 @@ static void ignore_message(struct tc_side_watch *w, struct tc_slice message)
     (void)w, (void)message;
 }
 
-/* Returns the number of requests on pipe i since the last call. Asserts that each has this authority. */
+/* Returns the number of requests on pipe i since the last call. Asserts that each has this authority. Makes peers[i] if
+ * it is NULL; the caller frees peers[i]. */
 static size_t requests_on(struct fake_h2 **peers, size_t i, const char *authority)
 {
     size_t n = 0;
@@ -237,7 +249,7 @@ static size_t requests_on(struct fake_h2 **peers, size_t i, const char *authorit
 }
 
 /* A side stream moves to the new transport: otherwise the old transport would drain for ever. The side stream ends
- * with the connection. */
+ * with the connection. `name` is the channel's server name, and `authority` what the requests must have then. */
 static void follow_the_transport(const char *name, const char *authority)
 {
     static const struct tc_side_kind kind = {"/test.Side/Watch", "nothing", 100, request_nothing};

@@ -1,5 +1,11 @@
-/* Further connections of subchannels (A105) in the connect queue: each needs a descriptor besides the first one's. The
- * servers allow no stream on the first connection, and are silent on further connections. Virtual time. */
+/* Further connections of subchannels (A105) in the connect queue: each needs a descriptor besides the first one's.
+ *
+ * 100 servers allow no stream on the first connection, and never answer the attempt to have a further one. An RPC waits
+ * for a stream of each server, so each subchannel wants a further connection. With 128 descriptors the queue lets 64
+ * attempts of a channel run at a time.
+ *
+ * setup and teardown own the loop, the pool, the credentials, the servers, their subchannels and the waits. Each test
+ * frees its configs. The loop is manual, on virtual time, and the test's thread turns it. */
 #include <stdio.h>
 #include <sys/resource.h>
 
@@ -30,7 +36,7 @@ static struct fake_h2 *peers[SERVERS];
 static struct tc_subchannel *subchannels[SERVERS];
 static struct tc_capacity_wait waits[SERVERS];
 static struct tc_scaling scaling;
-static struct rlimit before;
+static struct rlimit before; /* the limit of descriptors, which the teardown restores */
 
 static void run(uint64_t ms)
 {
@@ -104,6 +110,7 @@ static int teardown(void **state)
     return 0;
 }
 
+/* Returns a channel's config, which the caller frees by tc_conn_config_unref. */
 static struct tc_conn_config *channel_new(void)
 {
     struct tc_conn_config *c = TC_NEW(struct tc_conn_config);
@@ -123,6 +130,7 @@ static void on_state(void *arg, enum torc_connectivity state, const struct tc_st
     (void)arg, (void)state, (void)status;
 }
 
+/* Makes the channel's subchannel to 10.0.0.(server + 1), and asks it to connect. The caller releases it. */
 static struct tc_subchannel *subchannel_new(struct tc_conn_config *channel, unsigned server)
 {
     char text[32];

@@ -1,4 +1,12 @@
-/* Several connections of one subchannel (A105), against peers that the test drives frame by frame, on virtual time. */
+/* Several connections of one subchannel (A105), against peers that the test drives frame by frame.
+ *
+ * The connector allows one open attempt, which the test grants or refuses. Each granted attempt makes the next peer,
+ * with a limit of streams. RPCs start on subchannel 0, in the order of `rpcs`; a test then asserts by AT where each RPC
+ * is: on which transport, in the queue (WAITS), sent back to its pick (SENT_BACK), or ended (NOBODY). on_capacity
+ * asserts in each test that the RPCs are served in the order in which they started.
+ *
+ * setup and teardown own all that the static variables point to, `transports` excepted. The loop is manual, on virtual
+ * time, and the test's thread turns it. Read first: grant, rpc_open, on_capacity. */
 #include "subchannel/connection.h"
 #include "subchannel/subchannel.h"
 
@@ -32,7 +40,7 @@ static struct tc_connect *attempt; /* the one that is open; NULL: none */
 static unsigned attempts;
 static struct fake_pipe *pipes[PEERS];
 static struct fake_h2 *peers[PEERS];
-static struct tc_transport *transports[PEERS]; /* in the order of their first RPCs */
+static struct tc_transport *transports[PEERS]; /* in the order of their first RPCs; only compared */
 static int n_peers;
 static struct tc_subchannel *subchannels[HANDLES];
 static enum torc_connectivity states[HANDLES];
@@ -69,6 +77,7 @@ static void cancel(struct tc_connect *c)
     tc_free(c);
 }
 
+/* Ends the open attempt with this connection, which the caller's pipe owns; NULL: refuses it. */
 static void end_attempt(struct tc_bytestream *bs)
 {
     struct tc_connect *c = attempt;
@@ -86,7 +95,7 @@ static void refuse(void)
     end_attempt(NULL);
 }
 
-/* The server accepts, and allows so many streams. */
+/* Grants the open attempt: the next peer accepts it, and allows so many streams. */
 static void grant(uint32_t streams)
 {
     int i = n_peers++;
@@ -227,6 +236,7 @@ static void on_done(void *arg, const struct tc_h2_outcome *outcome)
     ((struct rpc *)arg)->at = NOBODY;
 }
 
+/* Opens the RPC's stream on the transport, or has the RPC wait for a stream of the transport's group. */
 static void rpc_open(struct rpc *r, struct tc_transport *t)
 {
     static const struct tc_h2_client_events events = {.on_done = on_done};
@@ -257,7 +267,8 @@ static void on_capacity(struct tc_capacity_wait *wait, struct tc_transport *t)
     rpc_open(r, t);
 }
 
-/* Starts an RPC on the first subchannel. */
+/* Starts an RPC on the first subchannel. Returns the RPC, an element of `rpcs`; it stays SENT_BACK if the subchannel
+ * has no transport. */
 static struct rpc *rpc_start(void)
 {
     struct rpc *r = &rpcs[n_rpcs++];
@@ -285,7 +296,7 @@ static size_t count_at(int at)
     return n;
 }
 
-/* Asserts `at` of all RPCs, in the order in which they started. */
+/* Runs for 1 ms, then asserts `at` of all RPCs, in the order in which they started. */
 #define AT(...) assert_at((int[]){__VA_ARGS__}, sizeof((int[]){__VA_ARGS__}) / sizeof(int))
 
 static void assert_at(const int *at, size_t n)

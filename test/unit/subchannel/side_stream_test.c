@@ -1,4 +1,12 @@
-/* Side streams of a connection against a peer that the test drives frame by frame, on virtual time. */
+/* Side streams of a connection against peers that the test drives frame by frame: which watches share a stream, its
+ * backoff, its pace, its place beside the RPCs, and what its watches hear.
+ *
+ * `set` is a set of side streams without a connection: the test itself gives it a transport (tc_side_streams_use), and
+ * transport i leads to peer i. setup connects to peer 0. Each watch has a number, the request is the least number of
+ * the watches ("10"), and a watch notes what it hears ("a end:14 ").
+ *
+ * setup and teardown own all that the static variables point to. The loop is manual, on virtual time, and the test's
+ * thread turns it. Read first: struct noted, requested. */
 #include "subchannel/side_stream.h"
 
 #include <stdio.h>
@@ -24,7 +32,7 @@ static struct fake_pipe *pipes[PEERS];
 static struct fake_h2 *peers[PEERS];
 static struct tc_transport *transports[PEERS];
 static struct tc_transport_group groups[PEERS];
-static struct tc_link all_transports;
+static struct tc_link all_transports; /* of `transports` */
 static struct tc_side_streams set;
 static struct noted watches[WATCHES];
 static bool fini_inside; /* the next callback calls tc_side_streams_fini */
@@ -150,12 +158,14 @@ static void watch(unsigned i)
     tc_side_streams_watch(&set, &watches[i].base);
 }
 
+/* Asserts what watch i has heard since the last call. */
 static void assert_heard(unsigned i, const char *text)
 {
     assert_string_equal(tc_buf_cstr(&watches[i].heard), text);
     tc_buf_clear(&watches[i].heard);
 }
 
+/* Returns the number of open streams on transport 0, RPCs included. */
 static size_t side_streams_open(void)
 {
     return tc_h2_conn_open_streams(tc_transport_h2(transports[0]));
@@ -294,7 +304,7 @@ static void a_reset_ends_the_backoff(void **state)
     (void)state;
     tc_side_streams_use(&set, transports[0]);
     watch(0);
-    for (unsigned i = 0; i < 12; i++) { /* the next backoff is 120 s long */
+    for (unsigned i = 0; i < 12; i++) { /* the 12th backoff is the longest: 120 s, with jitter */
         send_end(0, requested(0, "10"), "14");
         run(i < 11 ? 200000 : 1);
     }
@@ -442,8 +452,8 @@ static void side_streams_leave_room_for_rpcs(void **state)
     tc_arena_fini(&arena);
 }
 
-/* A server sends as fast as it can. In each TC_SIDE_PACE_MS at most TC_SIDE_MESSAGES messages are read, and the watch
- * hears the newest of them. */
+/* A server sends as fast as it can. The watch hears the first message at once. In each TC_SIDE_PACE_MS afterwards at
+ * most TC_SIDE_MESSAGES messages are read, and at its end the watch hears the newest of them. */
 static void messages_are_read_at_a_pace(void **state)
 {
     (void)state;
@@ -504,7 +514,7 @@ static void a_watch_that_joins_hears_the_newest(void **state)
     assert_heard(2, "");
 }
 
-/* Backoff and UNIMPLEMENTED bind watches that come after the last one has ended. */
+/* The backoff and UNIMPLEMENTED bind a watch that comes after the stream's last watch has ended. */
 static void an_end_outlives_its_watches(void **state)
 {
     (void)state;
@@ -525,7 +535,7 @@ static void an_end_outlives_its_watches(void **state)
     watch(0);
     send_end(0, requested(0, "10"), "12");
     tc_buf_clear(&watches[0].heard);
-    for (unsigned round = 0; round < 3; round++) { /* of any key */
+    for (unsigned round = 0; round < 3; round++) { /* UNIMPLEMENTED binds watches of any key */
         tc_side_watch_end(&watches[0].base);
         watches[0].base.key = tc_slice_str(round == 1 ? "other" : "");
         watch(0);
@@ -562,7 +572,8 @@ static void a_large_message_ends_it(void **state)
     assert_true(requested(0, "10") != 0);
 }
 
-/* The callback of watch `first` ends the watches of `mask`; bit 3: it also calls tc_side_streams_fini. */
+/* The callback of watch `first` ends the watches of `mask` (bits 0 to 2). Bit 3: the first callback that comes, that of
+ * watch 0, also calls tc_side_streams_fini. */
 static void callbacks_may_end_anything(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Waits that cannot end in a world, and waits on a thread that did not make the world: the process says why and aborts.
- * Each test forks a process for it. */
+/* Waits in a world for more than an hour without a limit, and waits on a thread that did not make the world: the
+ * process says why and aborts. Each test forks a process for such a wait. */
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -10,7 +10,8 @@
 
 #define SERVER "10.0.0.1:443"
 
-/* Runs fn in a child process; stores up to 4095 bytes of its stderr. Returns the signal that ended it, or 0. */
+/* Runs fn in a child process; stores up to 4095 bytes of its stderr and a NUL. Returns the signal that ended
+ * the child, or 0. */
 static int dies(void (*fn)(void), char said[4096])
 {
     int ends[2];
@@ -35,6 +36,7 @@ static int dies(void (*fn)(void), char said[4096])
     return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
+/* Makes a world and a channel to a silent server. Nobody frees them: the child process dies. */
 static torc_channel *silent_channel(void)
 {
     torc_testing *world = torc_testing_new(1, NULL);

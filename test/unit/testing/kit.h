@@ -10,13 +10,13 @@
 
 #include "support/cmocka.h"
 
-/* A server that answers /t.Test/Say with its name. */
+/* A server that answers /t.Test/Say with its name. Only the thread that turns the world changes the members. */
 struct says {
-    torc_server *server;
-    const char *name;
-    int fails;    /* how many of the next calls end with UNAVAILABLE */
-    int calls;    /* how many came */
-    int64_t last; /* when the last call came, by torc_time_ms */
+    torc_server *server; /* the test's */
+    const char *name;    /* borrowed; valid as long as the server */
+    int fails;           /* how many of the next calls end with UNAVAILABLE */
+    int calls;           /* how many came */
+    int64_t last;        /* when the last call came, by torc_time_ms */
 };
 
 static void says_on_call(torc_server_call *call, const torc_message *request, void *arg)
@@ -33,7 +33,7 @@ static void says_on_call(torc_server_call *call, const torc_message *request, vo
     torc_server_call_reply(call, s->name, strlen(s->name));
 }
 
-/* Starts a server at `address` that answers with `name`. The test frees s->server. */
+/* Starts a server at `address` that answers with `name`. The test frees s->server; `s` must last until then. */
 static inline void says_begin(struct says *s, const char *name, const char *address)
 {
     struct torc_handler handler = {TORC_SIZE(torc_handler), .unary = says_on_call, .arg = s};
@@ -44,8 +44,8 @@ static inline void says_begin(struct says *s, const char *name, const char *addr
     assert_int_equal(torc_server_start(s->server, NULL), 0);
 }
 
-/* Calls /t.Test/Say and waits. Stores the server's name, or the code's number and the text: "14 not now". Returns the
- * code. `options` may be NULL. */
+/* Calls /t.Test/Say and waits. Stores the server's name, or the code's number and the text: "14 not now", cut to 127
+ * bytes. Returns the code. `options` may be NULL. */
 static inline int say(torc_channel *channel, const struct torc_call_options *options, char said[128])
 {
     torc_result *r = torc_unary(channel, "t.Test/Say", "", 0, options);

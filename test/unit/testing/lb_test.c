@@ -1,5 +1,12 @@
 /* LB policies of the application's own (torc/lb.h) in a world: children by config, configs that are refused, ends of
- * RPCs, timers, states that a policy must not have. */
+ * RPCs, timers, states that a policy must not have.
+ *
+ * Three policies are under test: "tally" counts what it is told; "nested" makes a child of its own kind; "shows"
+ * publishes a state that the test chooses. Their state is struct tally, or the helper and static variables, so a
+ * policy has nothing to free. Torc owns the helpers, and destroys the children that are left.
+ *
+ * Each test makes a world, frees its channels and servers, and then ends the world. Policies and handlers run on the
+ * test's thread, inside a function that turns the world. Read first: struct tally, begin. */
 #include "unit/testing/kit.h"
 
 enum { SERVERS = 2 };
@@ -8,19 +15,20 @@ static const char *const addresses[SERVERS] = {"10.0.0.1:443", "10.0.0.2:443"};
 /* A policy with one child for all endpoints; its config names the child's policy. It lets `limit` RPCs go at a time (0:
  * all). */
 struct tally {
-    torc_lb_helper *helper;
-    torc_lb_child *child;
-    int active, limit;
+    torc_lb_helper *helper; /* borrowed until `destroy` */
+    torc_lb_child *child;   /* borrowed until `destroy`; NULL: not made yet */
+    int active, limit;      /* active: picks whose on_call_end has not come */
+    /* placed: ends of RPCs; unplaced: ends of picks that led to no RPC; explained: picks of torc_explain */
     int placed, unplaced, explained;
-    int codes[17]; /* ends by status code */
-    char trailer[32];
-    double rows; /* of the load report */
-    int timers;
-    int64_t timer_at;
-    int config_code;
+    int codes[17];    /* ends by status code */
+    char trailer[32]; /* "mood" of the last RPC; empty: none */
+    double rows;      /* request cost "rows" of the last load report with such a cost */
+    int timers;       /* how often on_timer was called */
+    int64_t timer_at; /* when on_timer must be called, by torc_lb_now_ms */
+    int config_code;  /* what the last torc_lb_child_set_config returned */
     char config_error[256];
-    const char *own_config; /* of the child; NULL: childPolicy in the policy's config */
-    int destroyed;
+    const char *own_config; /* of the child, borrowed; NULL: childPolicy in the policy's config */
+    int destroyed;          /* how often `destroy` was called */
 };
 
 static void *tally_create(torc_lb_helper *helper, void *arg)
@@ -122,7 +130,8 @@ struct world {
     torc_channel *channel;
 };
 
-/* Makes a channel with the policy tally, whose config is `config`. Returns NULL with an error if it is refused. */
+/* Returns a new channel with the policy tally, whose config is `config`; NULL with an error if the config is refused.
+ * The caller frees the channel and clears the error. `error` may be NULL. */
 static torc_channel *channel_with(struct world *w, const char *config, torc_error **error)
 {
     const struct torc_lb_factory tally = {.size = sizeof(tally),
@@ -144,6 +153,7 @@ static torc_channel *channel_with(struct world *w, const char *config, torc_erro
     return torc_channel_new(NULL, "ipv4:10.0.0.1:443,10.0.0.2:443", &o, error);
 }
 
+/* Makes the world, its servers, and a channel with the policy tally. `end` frees them. */
 static void begin(struct world *w, const char *config)
 {
     torc_error *error = NULL;
@@ -209,9 +219,9 @@ static void test_child_config_is_refused(void **state)
 
 /* A policy that makes a child of its own kind: more than 16 policies within each other are refused. */
 static struct {
-    int made;
+    int made; /* policies that were made */
     torc_lb_helper *helpers[32];
-    int code;
+    int code; /* what the last torc_lb_child_set_config returned, with its error's text */
     char text[256];
 } nested;
 
@@ -352,6 +362,7 @@ static void test_ends_of_calls(void **state)
     end(&w);
 }
 
+/* Answers the call `arg` with a message, a load report and a trailer. */
 static void reply_later(void *arg)
 {
     torc_metadata *trailers = torc_metadata_new();
@@ -370,8 +381,9 @@ static void on_late(torc_server_call *call, const torc_message *request, void *a
     torc_testing_after(late_world, 1000, reply_later, call);
 }
 
-static int ended;
+static int ended; /* RPCs whose on_result came */
 
+/* Stores when the RPC ended, by torc_time_ms, in the int64_t at `arg`; -1 if it failed. */
 static void on_result(const torc_result *result, void *arg)
 {
     int64_t *at = arg;

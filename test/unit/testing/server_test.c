@@ -1,11 +1,17 @@
 /* Servers of a world (torc/testing.h): handlers that answer late, stream, wait on a pool, and call other servers. The
- * order of events, which depends on the seed alone. */
+ * order of events, which depends on the seed alone. What a server without options does.
+ *
+ * Each test makes the world, and frees its pool and its handles. Handlers run on the test's thread, inside a function
+ * that turns the world, unless their method has a pool: these run on the pool's threads, and may block. One thread at a
+ * time runs in a world, so handlers and tests share variables without locks. */
 #include "unit/testing/kit.h"
 
 #define SERVER "10.0.0.1:443"
 
 static torc_testing *world;
 
+/* Starts a server at SERVER with one method, whose handlers run on `pool`; NULL: on the test's thread. The caller frees
+ * the server and the pool; what `handler` points at is copied, except its `arg`. */
 static torc_server *server_begin(const char *method, const struct torc_handler *handler, torc_pool *pool)
 {
     struct torc_method_options o = {TORC_SIZE(torc_method_options), .pool = pool};
@@ -18,6 +24,7 @@ static torc_server *server_begin(const char *method, const struct torc_handler *
     return server;
 }
 
+/* Frees the channel, which may be NULL, and the server, and ends the world. */
 static void world_end(torc_server *server, torc_channel *channel)
 {
     torc_channel_free(channel);
@@ -182,11 +189,12 @@ static void test_handlers_that_are_left(void **state)
     assert_int_equal(torc_pool_free(pool), 0);
 }
 
-/* --- a server that calls another on behalf of its client, and blocks for it --- */
+/* --- a server that calls another server on behalf of its client, and blocks until that call ends --- */
 
+/* The `arg` of the relay's handler. The test owns the channel and the pool. */
 struct relay {
-    torc_channel *next;
-    torc_pool *pool;
+    torc_channel *next; /* to the other server */
+    torc_pool *pool;    /* on which the handler runs */
 };
 
 static void on_relay(torc_server_call *call, const torc_message *request, void *arg)
@@ -232,8 +240,8 @@ static void test_a_relay(void **state)
 enum { CALLS = 40 };
 
 struct order {
-    char text[CALLS * 4 + 1];
-    int done;
+    char text[CALLS * 4 + 1]; /* "003 001 ...": the numbers of the calls, in the order of their ends */
+    int done;                 /* calls that have ended */
 };
 
 static void on_done(const torc_result *result, void *arg)
@@ -293,7 +301,7 @@ static void test_the_same_again(void **state)
         order_run(seed, &again);
         others += strcmp(first.text, again.text) != 0;
     }
-    assert_true(others > 0); /* another seed, another order */
+    assert_true(others > 0); /* of eight other seeds at least one gives another order */
     order_run(1, &again);
     assert_string_equal(first.text, again.text);
 }
@@ -313,8 +321,8 @@ static void on_hold(torc_server_call *call, void *arg)
     assert_int_equal(torc_server_call_set_events(call, &events, arg), 0);
 }
 
-/* A server without options: 8 KiB of metadata, connections without a call stay, a client that is silent hears a PING
- * after two hours and is gone 20 s later. */
+/* A server without options takes 8 KiB of metadata, and keeps connections without a call. It sends a PING to a client
+ * that has been silent for two hours, and ends the connection 20 s later if no answer comes. */
 static void test_defaults(void **state)
 {
     (void)state;

@@ -1,4 +1,9 @@
-/* Worlds, their time and their network (torc/testing.h). */
+/* Worlds, their time and their network (torc/testing.h).
+ *
+ * Each test makes a world, whose time begins at 1,000 ms, frees its channels, servers and runtimes, and then ends the
+ * world. Time passes only inside functions that turn the world, so a test asserts moments to the millisecond.
+ * Callbacks, handlers and functions of torc_testing_after run on the test's thread, inside such a function.
+ * death_test.c has the waits that abort the process. */
 #include <time.h>
 
 #include "unit/testing/kit.h"
@@ -62,7 +67,7 @@ static void set(void *arg)
     *(int *)arg = 1;
 }
 
-static torc_testing *ticking;
+static torc_testing *ticking; /* the world of the functions below, which set themselves again */
 
 static void tick(void *arg)
 {
@@ -270,6 +275,7 @@ static void test_cut_of_a_silent_host(void **state)
     assert_int_equal(torc_testing_free(world), 0);
 }
 
+/* Answers nothing, and stores the call, which the test finishes, in the pointer at `arg`. */
 static void keep_call(torc_server_call *call, const torc_message *request, void *arg)
 {
     (void)request;

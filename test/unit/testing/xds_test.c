@@ -1,4 +1,9 @@
-/* The control plane of a world (torc/testing.h): the real xDS client over in-process servers. */
+/* The control plane of a world (torc/testing.h): the real xDS client over in-process servers.
+ *
+ * `begin` makes the world, the backends "1" at ONE and "2" at TWO, the resources of `mesh` without endpoints, and the
+ * channel to xds:///orders; `end` frees them. The test gives the cluster its endpoints by put_endpoints.
+ * test_ends_amid_a_job makes worlds of its own. All runs on the test's thread, inside functions that turn the world:
+ * background jobs, too. */
 #include "unit/testing/kit.h"
 
 #define ONE "10.0.0.1:443"
@@ -197,8 +202,8 @@ static int are_done(void *arg)
 }
 
 /* Ends the world after 0, 1, 2, ... steps, as far as there are steps within a second. The ring has more than 32,768
- * entries, so a background job builds it. When the world ends while the job is pending, nothing of the job leaks, which
- * a sanitizer sees. */
+ * entries, so a background job builds it. When the world ends while the job is pending, the job must not leak:
+ * LeakSanitizer or valgrind would report a leak. */
 static void test_ends_amid_a_job(void **state)
 {
     (void)state;
