@@ -1,5 +1,11 @@
 /* Load reports: the counts, when they are sent, and their fate when the stream breaks. kits/xds gives the client over a
- * scripted transport, on virtual time; the test is the LRS server. */
+ * scripted transport, on virtual time; the test is the LRS server. Everything runs on the test's thread.
+ *
+ * The first cluster in use opens the stream, the Node is the first message, and reports begin after the first `answer`.
+ * `load` returns a reference and a use, and `unload` gives up both. `locality` and `endpoint` return a reference.
+ * `calls` counts RPCs that succeeded (good), that failed (bad), and that are still under way (open). The watcher `w`
+ * keeps the channel open where a test needs the channel without a cluster in use. assert_report compares the oldest
+ * message that was not taken yet with a text of kits/xds_lrs.h. */
 #include <math.h>
 #include <time.h>
 
@@ -273,7 +279,7 @@ static void limits_of_a_server(void **state)
     assert_report("");
     tc_loop_advance(k.loop, 1);
     assert_report("one 0.100s dropped 1;");
-    /* Names, field 1; then an interval of a second. */
+    /* 65,536 names (field 1) and an interval of 1 s (field 2) are accepted; with one more name the stream ends. */
     for (size_t n = 65536; n <= 65537; n++) {
         struct tc_buf b = {0};
         for (size_t i = 0; i < n; i++)
@@ -290,8 +296,8 @@ static void limits_of_a_server(void **state)
     unload(c);
 }
 
-/* The server asks for 65,535 names, most of which the client does not have. The client has 4,000 clusters, most of
- * which the server does not ask for. */
+/* The server asks for 65,535 names, some of them twice. The client has clusters of two of the names, and 3,998 clusters
+ * that the server does not ask for. */
 static void thousands_of_names(void **state)
 {
     (void)state;

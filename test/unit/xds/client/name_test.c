@@ -8,6 +8,7 @@
 
 #define CLUSTER "envoy.config.cluster.v3.Cluster"
 
+/* authority: NULL if the name is not an xdstp: name. */
 static void assert_name(const char *text, const char *canonical, const char *authority)
 {
     struct tc_xds_name n;
@@ -20,6 +21,7 @@ static void assert_name(const char *text, const char *canonical, const char *aut
     tc_xds_name_fini(&n);
 }
 
+/* reason: a part of the expected error text. */
 static void assert_refused(const char *text, const char *reason)
 {
     struct tc_xds_name n;

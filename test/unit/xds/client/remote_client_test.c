@@ -1,5 +1,9 @@
 /* Remote clients, each on a loop of its own: notifications from the ADS stream of their one origin, and load reports.
- * The origin is the kit's client. All loops turn when the test says so. */
+ * The origin is the kit's client. All loops are manual, and the test turns them on its one thread.
+ *
+ * set_up makes two remote clients, and tear_down ends those that still exist. tear_down also asserts that each remote
+ * client opened and closed its origin once. `load` returns a reference and a use, and `unload` gives up both. `zone`
+ * returns a reference. */
 #include "xds/client/remote_client.h"
 
 #include "support/case.h"
@@ -10,14 +14,14 @@ enum { REMOTES = 2 };
 
 struct remote {
     struct tc_loop *loop;
-    struct tc_mailbox *box;
-    struct tc_xds_client *client; /* NULL: it ended */
+    struct tc_mailbox *box;       /* of `loop`; a reference */
+    struct tc_xds_client *client; /* a reference; NULL: it ended */
     struct kit_xds_watcher w;
-    unsigned opened, closed;
+    unsigned opened, closed; /* calls of tc_xds_remote_opts.open and .close */
 };
 
 static struct kit_xds k;
-static struct tc_mailbox *there;
+static struct tc_mailbox *there; /* of the origin's loop; a reference */
 static struct remote r[REMOTES];
 static struct tc_rstr *one;
 
@@ -87,6 +91,7 @@ static int tear_down(void **state)
     return 0;
 }
 
+/* Begins to watch with at->w. */
 static void watch(struct remote *at, const char *name)
 {
     tc_xds_client_watch(at->client, &kit_xds_eds, tc_slice_str(name), &at->w.base);
@@ -390,9 +395,11 @@ static void loads_by_endpoint(void **state)
     unload(a);
 }
 
+/* The scene of a_question_is_sent_once. Both tasks are of the loop of r[0]: `ask` lets a report become due and ends the
+ * use of `load`; `again` lets the next report become due, before that loop reads its mail. */
 struct unasked {
     struct tc_task ask, again;
-    struct tc_load_cluster *load;
+    struct tc_load_cluster *load; /* a reference and a use, which `ask` gives up */
 };
 
 static void on_ask_again(struct tc_task *task)

@@ -1,5 +1,10 @@
 /* Forwarding clients: two targets, each with a client of its own, and a third client, which both share for the
- * authorities that have a single server (A71). */
+ * authorities that have a single server (A71).
+ *
+ * All three clients run on the kit's loop, on the test's thread. Each target's own client has a fake of its own, so the
+ * same URI is another fake server for each target; k.server and sx are servers of the shared client. In `bootstrap`
+ * authority x has one server, and the top level has s1 with the fallback s2. A target's client ends before its fake,
+ * and the shared client ends last. */
 #include "support/cmocka.h"
 #include "support/kits/xds.h"
 #include "xds/client/forwarding_client.h"
@@ -14,11 +19,11 @@ static const char bootstrap[] = "{\"xds_servers\": [{\"server_uri\": \"s1\"}, {\
 
 static struct kit_xds k; /* the shared client */
 static struct target {
-    struct fake_xds *fake; /* the servers of the own client */
-    struct tc_xds_client *client;
-    struct kit_xds_watcher top, shared;
+    struct fake_xds *fake;              /* the servers of the own client */
+    struct tc_xds_client *client;       /* the forwarding client, a reference; NULL: the target has ended */
+    struct kit_xds_watcher top, shared; /* for names of the top level, and of authority x */
 } one, two;
-static struct fake_xds_server *sx;
+static struct fake_xds_server *sx; /* k.fake's; the server of authority x in `bootstrap` */
 
 static void target_init(struct target *t, const char *name)
 {

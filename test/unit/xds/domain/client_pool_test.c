@@ -1,4 +1,9 @@
-/* Sharing of xDS clients among the targets of a runtime. */
+/* Sharing of xDS clients among the targets of a runtime: which targets get one client, and what a listing of the
+ * clients shows.
+ *
+ * Each test has a runtime whose loop the caller turns, and a pool that the runtime does not know; tear_down frees both.
+ * No test turns the loop, and nothing connects: the servers of the bootstraps need not exist. `get` returns a
+ * reference, and each test releases its references. */
 #include <string.h>
 
 #include <torc/torc.h>
@@ -26,7 +31,7 @@ static const char mixed[] = "{\"xds_servers\": [" SERVER("127.0.0.1:1") "," SERV
 
 static torc_runtime *rt;
 static struct tc_xds_client_pool *d;
-static struct tc_resolver_env env;
+static struct tc_resolver_env env; /* of the next `get`, which sets xds_bootstrap_json */
 
 static int set_up(void **state)
 {
@@ -48,6 +53,7 @@ static int tear_down(void **state)
     return 0;
 }
 
+/* Returns the target's client, a reference. Fails the test if there is an error. */
 static struct tc_pool_client *get(const char *bootstrap, const char *target)
 {
     struct tc_status error = {0};
@@ -58,6 +64,7 @@ static struct tc_pool_client *get(const char *bootstrap, const char *target)
     return c;
 }
 
+/* Appends "[scope]" to arg, a struct tc_buf. */
 static void scopes(void *arg, const struct tc_xds_client *client, struct tc_slice scope)
 {
     (void)client;

@@ -1,4 +1,8 @@
-/* Chains of HTTP filters as routes get them, and fault injection, without a channel around them. */
+/* Chains of HTTP filters as routes get them, and fault injection, without a channel around them.
+ *
+ * A world has a config of one virtual host, and the state of one RPC; open_world makes it, and close_world frees it.
+ * Faults are drawn from the random numbers of the world's loop, which has a fixed seed, so each run is the same. The
+ * loop does not turn: a delay is seen as the verdict TC_FILTER_WAIT. Everything runs on the test's thread. */
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,7 +55,8 @@ static const struct tc_route *route(const struct world *w, size_t i)
     return &w->config->vhost->routes[i];
 }
 
-/* Returns the codes that the filters of a route's chain abort with, in order: "a=7 b=5". `cluster` may be NULL. */
+/* Returns the codes that the filters of a route's chain abort with, in order: "a=7 b=5"; "" if there is no chain. The
+ * text is in the world's arena. `cluster` may be NULL. */
 static const char *aborts(struct world *w, size_t at, const struct tc_weighted_cluster *cluster)
 {
     struct tc_buf text = {0};
@@ -154,7 +159,8 @@ static void nothing_to_do_is_no_chain(void **state)
     close_world(&w);
 }
 
-/* Passes an RPC through the chain of the only route. Returns the fault filter's verdict. */
+/* Starts and ends an RPC in the first filter of the only route's chain. Returns the filter's verdict. The RPC's results
+ * are in w->call. */
 static enum tc_filter_verdict pass(struct world *w)
 {
     struct tc_filter_chain *chain = tc_http_filters_chain(w->config, route(w, 0), NULL);
@@ -169,11 +175,13 @@ static enum tc_filter_verdict pass(struct world *w)
     return verdict;
 }
 
+/* Adds a header to the RPCs of the next passes. The texts are borrowed until close_world. */
 static void header(struct world *w, const char *name, const char *value)
 {
     tc_headers_add(&w->headers, tc_slice_str(name), tc_slice_str(value));
 }
 
+/* Returns how many of 10,000 RPCs get the verdict. */
 static unsigned share(struct world *w, enum tc_filter_verdict verdict)
 {
     unsigned n = 0;

@@ -1,5 +1,10 @@
 /* The stateful session filter without a channel around it: which cookies it follows and which it sets. Also cds, which
- * hands the cluster's session settings to xds_override_host. */
+ * hands the cluster's session settings to xds_override_host.
+ *
+ * The listener's only route has the clusters "c" and "d", and the session filter's cookie is "s". An `rpc` goes from
+ * open_rpc over bring (its cookies), start and set_by (its response) to close_rpc; what the filter makes is in the
+ * rpc's arena. In the part about cds the policy runs over fakes/lb, on virtual time. Everything runs on the test's
+ * thread. */
 #include <string.h>
 
 #include "support/case.h"
@@ -30,6 +35,7 @@ static const char filter_json[] =
     "filters.http.stateful_session.v3.StatefulSession', 'sessionState': {'name': 'x', 'typedConfig': {'@type': '" TYPE
     "http.stateful_session.cookie.v3.CookieBasedSessionState', 'cookie': {'name': 's', 'path': '%s'}}}}},";
 
+/* Returns a listener, a reference to its resource. path: the cookie's path; NULL: without the session filter. */
 static const struct tc_listener *listener(const char *path)
 {
     char *filter = path ? tc_asprintf(filter_json, path) : tc_strdup("");
@@ -62,6 +68,7 @@ struct rpc {
     void *state;
 };
 
+/* cookie_path: of the filter's cookie. path: the request's :path, borrowed until close_rpc. */
 static void open_rpc(struct rpc *r, const char *cookie_path, const char *path)
 {
     const struct tc_loop_opts opts = {.manual = true, .seeded = true, .seed = 7};
@@ -109,6 +116,7 @@ static const char *cookie(struct rpc *r, const char *plain)
     return copy;
 }
 
+/* Adds a cookie field to the request. The field is borrowed until the response. */
 static void bring(struct rpc *r, const char *field)
 {
     tc_headers_add(&r->headers, tc_slice_str("cookie"), tc_slice_str(field));
@@ -176,7 +184,7 @@ static void a_cookie_is_followed(void **state)
     assert_true(tc_slice_eq_str(r.chosen.cluster, "c"));
     assert_null(s->passed_over);
     assert_string_equal(set_by(&r, A "," B), "");
-    /* The same endpoint by its other address is another cookie. */
+    /* The endpoint is in use by its other address, so the cookie has another value, and the response sets it. */
     assert_string_not_equal(set_by(&r, B "," A), "");
     assert_string_equal(set_by(&r, ""), "");
     tc_free((char *)(uintptr_t)r.headers.data[2].value.data);
@@ -239,7 +247,7 @@ static void nothing_to_follow(void **state)
         assert_string_not_equal(set_by(&r, A), "");
         close_rpc(&r);
     }
-    /* A cookie of A55, which names no cluster. */
+    /* A cookie of A55 names no cluster: it is followed, and the response sets a cookie that names the cluster. */
     struct rpc r;
     open_rpc(&r, "/", "/a.B/C");
     bring(&r, cookie(&r, A));
@@ -302,6 +310,8 @@ static void a_new_session(void **state)
 
 /* --- cds --- */
 
+/* Returns a config of cluster "c", a reference. cookie_path: the path of `listener`. more, localities: see
+ * kits/config.h. */
 static struct tc_xds_config *config_with(const char *cookie_path, const char *more, const char *localities)
 {
     struct tc_xds_config *config =
@@ -318,6 +328,7 @@ static void update(struct fake_lb *f, const char *cookie_path, const char *more,
     tc_rstr_unref(name);
 }
 
+/* Picks for an RPC whose cookie names this address, and ends the RPC. Returns as fake_lb_pick does. */
 static const char *pick(struct fake_lb *f, const char *addr)
 {
     static struct tc_addr addrs[1];

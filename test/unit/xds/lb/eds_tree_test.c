@@ -1,5 +1,10 @@
 /* The tree of endpoint lists: weights, proxies, names of priorities, draining endpoints, and objects that stay the same
- * over updates. */
+ * over updates.
+ *
+ * Each test has a tree that begins empty, `take` updates the tree from a text (kits/config.h), and tc_eds_tree_fini
+ * ends the tree. Lists and endpoints are borrowed from the tree: a test that reads one after the update that drops it
+ * holds a reference. The environment variable SHUFFLING chooses between products and A113's shares as weights; a test
+ * that sets the variable also unsets it. Everything runs on the test's thread. */
 #include <stdlib.h>
 
 #include "support/case.h"
@@ -9,6 +14,7 @@
 #include "io/addr.h"
 #include "xds/lb/eds_tree.h"
 
+/* Updates the tree from an EDS resource, which the tree does not keep. */
 static void take(struct tc_eds_tree *tree, const char *localities)
 {
     const struct tc_eds *eds = kit_config_eds(localities, NULL);
@@ -221,7 +227,8 @@ static void only_what_changed_is_new(void **state)
     tc_eds_tree_fini(&t);
 }
 
-/* Endpoints that moved within the list are the same objects: a few, found by a search each, and many, by a map. */
+/* Endpoints that move within the list stay the same objects. The first few are each found by a search through the list,
+ * and the others through a map. */
 static void any_order(void **state)
 {
     static const char *const orders[] = {
@@ -271,7 +278,7 @@ static void names_follow_localities(void **state)
     assert_name(&t, 0, "priority-2");
     take(&t, "0/b: 1.1.1.1:2; 1/x: 1.1.1.1:7");
     assert_name(&t, 1, "priority-3");
-    /* Two localities of one priority part: the name stays with the first in order. */
+    /* Two localities of one priority part: the first of their two priorities keeps the name. */
     take(&t, "0/b: 1.1.1.1:2; 0/x: 1.1.1.1:7");
     assert_name(&t, 0, "priority-2");
     take(&t, "0/x: 1.1.1.1:7; 1/b: 1.1.1.1:2");
@@ -340,7 +347,7 @@ static void draining_endpoints(void **state)
     take(&t, "0/a=3: 1.1.1.1:1; 1/b: 1.1.1.1:4");
     assert_int_equal(t.root->n, 0);
     assert_ptr_equal(t.priorities[0].node, node);
-    /* One moves to a locality of the same weight. */
+    /* A draining endpoint moves to another locality of the same weight. */
     take(&t, "0/a=3: 1.1.1.1:1; 0/b=3: 1.1.1.1:4; 0/c=3: 1.1.1.1:2!DRAINING");
     assert_string_equal(t.root->at[0]->locality->sub_zone->data, "c");
     take(&t, "0/a=3: 1.1.1.1:1 1.1.1.1:2!DRAINING; 0/b=3: 1.1.1.1:4; 0/c=3: 1.1.1.1:5");

@@ -1,5 +1,9 @@
 /* The RPCs that a cluster counts for load reports: picked ones by locality and endpoint, dropped ones, and metrics. The
- * policies from cds down run over fakes/lb. */
+ * policies from cds down run over fakes/lb.
+ *
+ * A world has the policy cds, and the xDS client whose store has the counts. The tests read the counts from the store
+ * (world.counts), and no report is sent: the client's loop does not turn. Each test ends its RPCs with `finish`.
+ * Everything runs on the test's thread. */
 #include <string.h>
 
 #include "support/case.h"
@@ -20,6 +24,8 @@ struct world {
     struct tc_load_cluster *counts; /* the policies count into this; a reference, not a use */
 };
 
+/* Updates the policy with cluster "c". `more`: further members of the Cluster; RPCs are counted if LRS is among them.
+ * Takes ownership of eds and dns. dns: the endpoints of a LOGICAL_DNS cluster, with eds NULL; NULL: an EDS cluster. */
 static void update(struct world *w, const char *more, const struct tc_eds *eds, struct tc_endpoints *dns)
 {
     struct tc_cluster_config *c = kit_config_cluster("c", more, eds);
@@ -37,6 +43,7 @@ static void update(struct world *w, const char *more, const struct tc_eds *eds, 
     tc_rstr_unref(name);
 }
 
+/* service: the name of the EDS resource; NULL: for LOGICAL_DNS. */
 static struct world open_world(const char *service)
 {
     struct world w = {.f = NULL};
@@ -64,6 +71,7 @@ static void ready(struct fake_lb *f, const char *addr)
     fake_lb_set(f, addr, TORC_CONNECTIVITY_READY);
 }
 
+/* Picks, and expects this result of fake_lb_pick. Returns the RPC's trackers, for `finish`; NULL if there are none. */
 static struct tc_call_tracker *pick(struct world *w, const char *want)
 {
     assert_string_equal(fake_lb_pick(w->f), want);
@@ -72,6 +80,7 @@ static struct tc_call_tracker *pick(struct world *w, const char *want)
     return trackers;
 }
 
+/* Ends the RPC of these trackers. code: its status; -1: the pick led to no RPC. trailers may be NULL. */
 static void finish(struct tc_call_tracker *t, int code, const struct tc_headers *trailers)
 {
     struct tc_status status = {.code = code};
@@ -81,6 +90,7 @@ static void finish(struct tc_call_tracker *t, int code, const struct tc_headers 
     }
 }
 
+/* Returns the locality's counts, borrowed; NULL if there are none. */
 static struct tc_load_locality *locality(const struct world *w, const char *sub_zone)
 {
     struct tc_load_locality *l = w->counts->localities;
@@ -219,6 +229,7 @@ static void dns_has_no_locality(void **state)
 
 /* --- metrics --- */
 
+/* Returns trailers with an ORCA report; they live in the arena. */
 static struct tc_headers orca_trailers(struct tc_arena *arena)
 {
     typedef Xds__Data__Orca__V3__OrcaLoadReport__NamedMetricsEntry entry;
@@ -245,7 +256,8 @@ static struct tc_headers orca_trailers(struct tc_arena *arena)
 }
 
 /* Ends an RPC whose backend reports metrics. list: the member of the Cluster that lists the wanted metrics, or "".
- * want: "KIND NAME SUM" for each metric that is counted. */
+ * want: "KIND NAME SUM" for each metric that is counted, joined by ", ". KIND is the number of enum tc_load_metric, and
+ * NAME is empty unless KIND is TC_LOAD_NAMED. */
 static void metrics_case(const char *list, const char *want)
 {
     struct world w = open_world("c");

@@ -1,7 +1,8 @@
 /* xds_override_host under random events: connections that succeed, fail and are lost, updates, sessions, sweeps. After
  * each event:
  *
- * - A session gets its endpoint if the status allows it and the only subchannel to the endpoint is READY.
+ * - A session gets its endpoint if the status allows it and the only subchannel to the endpoint is READY. A session
+ *   does not get an endpoint whose status does not allow it.
  * - No RPC waits for a picker that never comes.
  * - There is no subchannel to an endpoint that the resource lacks, nor to a draining one that sessions may not use or
  *   have not used for long. */
@@ -86,7 +87,7 @@ static void call(struct world *w, unsigned i)
     unsigned reports = w->f->reports;
     const char *got = pick(w, i, false);
     w->waits[i] = strcmp(got, "QUEUE") == 0;
-    /* Counted before the pick, which may have caused a new picker already: the RPC is then tried again at once. */
+    /* The number is from before the pick, which may have caused a new picker: check() then tries the RPC again. */
     w->reports[i] = reports;
     if (usable(w, i))
         w->used_ms[i] = w->now_ms;
@@ -95,7 +96,8 @@ static void call(struct world *w, unsigned i)
             w->used_ms[k] = w->now_ms;
 }
 
-/* Moves the connection of a random address to its next state. Leaves an idle or missing one alone. */
+/* Moves all subchannels of a random address to a state that can follow the state of the oldest one. Does nothing if the
+ * oldest one is IDLE, or if there is none. */
 static void connection(struct world *w)
 {
     unsigned i = below(w, ADDRS);

@@ -1,5 +1,10 @@
 /* xds_override_host over fake subchannels: which endpoint a session gets, which subchannels the policy holds for it,
- * and how long. */
+ * and how long.
+ *
+ * In most tests the policy's child is priority with the children p and q (BELOW). `setup` stores a fake channel, whose
+ * policy has had no update, in *state, and `teardown` frees it. Time is virtual, and everything runs on the test's
+ * thread. `pick` fills `session`, the session of the last pick, and `cookie`, the session's addresses; the policy
+ * stores its answer in `session`. Read follows_the_cookie and creates_on_demand first. */
 #include <stdarg.h>
 
 #include "support/case.h"
@@ -213,7 +218,8 @@ static void draining_not_wanted(void **state)
         at_b += strcmp(pick(f, A), B) == 0;
     assert_int_equal(at_b, 2);
     assert_string_equal(session.passed_over, "the endpoint is DRAINING");
-    /* A status that is not in the list excludes an endpoint that has a subchannel: B here, A below. */
+    /* A status that is not in the list excludes an endpoint even if the endpoint has a subchannel: B by this update,
+     * and A by the next one, which ends A's subchannel. */
     update(f, B " " C, "", A "!DRAINING", "'overrideHostStatus': ['DRAINING'], " BELOW(RR));
     assert_string_equal(pick(f, A), "QUEUE");
     ready(f, A);
