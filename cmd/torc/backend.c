@@ -78,7 +78,7 @@ struct args {
 
 /* A client certificate and the number of connections that presented it. */
 struct client {
-    char *serial; /* serial_append's text, owned; "": there was no certificate, or it is malformed */
+    char *serial; /* serial_append's text, owned; "": the certificate is malformed */
     uint64_t connections;
 };
 
@@ -281,7 +281,8 @@ static void turn(torc_runtime *rt, struct echo *echo)
 }
 
 /* Serves until a signal comes, then stops the server, whose calls get DRAIN_MS to end. Returns 0, or an exit status
- * with the error printed if the server could not listen or start. */
+ * with the error printed if the server could not listen or start, or CLI_FAILED if standard output failed (main.c
+ * prints that). */
 static int serve(torc_runtime *rt, torc_server *server, struct echo *echo, const struct args *a,
                  torc_credentials *credentials)
 {
@@ -319,7 +320,8 @@ static void print_counts(const struct args *a, const torc_server *server, const 
     tc_buf_fini(&b);
 }
 
-/* Makes the server and the echo, and serves. Returns an exit status, with the error printed. Frees `rt`. */
+/* Makes the server and the echo, and serves. Returns an exit status, with the error printed, except that of standard
+ * output (main.c prints it). Frees `rt`. */
 static int run_with(torc_runtime *rt, const struct args *a, torc_credentials *credentials, struct clients *clients)
 {
     const struct torc_server_options o = {

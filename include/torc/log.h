@@ -1,8 +1,9 @@
 /* Torc's log lines: their levels, and the function that receives them. SPDX-License-Identifier: Apache-2.0
  *
  * Each line belongs to a module ("base", "io", "tls", "http2", "lb", "resolver", "channel", "xds", "resource", "mesh",
- * "server", "admin") and has a level. Nothing is written by default. The environment variable TORC_LOG sets levels at
- * the first use of the log, for instance TORC_LOG=xds=debug,lb=info or TORC_LOG=warn for all modules.
+ * "server", "admin") and has a level; "base" and "admin" have no line yet. Nothing is written by default. The
+ * environment variable TORC_LOG sets levels at the first use of the log, for instance TORC_LOG=xds=debug,lb=info or
+ * TORC_LOG=warn for all modules.
  *
  * A line goes to one sink. Lines that are written while a runtime's loop turns (its channels, policies, connections and
  * xDS clients live there) go to that runtime's sink, if it was given one. All other lines go to the process's sink:

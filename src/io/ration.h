@@ -24,6 +24,7 @@ struct tc_ration {
     struct tc_task renew;   /* runs at the end of a turn in which something was used */
 };
 
+/* The struct must be zeroed. */
 void tc_ration_init(struct tc_ration *r, struct tc_loop *loop);
 /* Returns the loop's ration. */
 struct tc_ration *tc_loop_ration(struct tc_loop *loop);

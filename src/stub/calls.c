@@ -6,7 +6,8 @@
  * thread that waits, or before the callback; the response of a client streaming RPC by the first
  * torc_protobuf_c_response. A stream keeps one arena for all of its messages: each message lives until the next.
  *
- * Functions that a thread calls hold the stream, which another thread may free meanwhile.
+ * torc_protobuf_c_send and torc_protobuf_c_receive hold the stream, which another thread may free meanwhile.
+ * torc_protobuf_c_message does not: on_message, in which it is called, does.
  *
  * Malformed bytes fail the RPC with INTERNAL, as a response that gRPC itself cannot read does. The error is stored in
  * the result, and a stream is cancelled (tc_stream_spoil).

@@ -1,6 +1,6 @@
 /* The servers of the teardown campaign, and channels to them. A flow decides a channel's target, options and
- * credentials. A failure in these functions fails the test. One thread, the test's, calls all functions but those that
- * are for any thread. */
+ * credentials. A server or a channel that cannot be made fails the test; a flow whose own credentials cannot be made
+ * goes on without them. One thread, the test's, calls all functions but those that are for any thread. */
 #ifndef TC_SUPPORT_TEARDOWN_WORLD_H
 #define TC_SUPPORT_TEARDOWN_WORLD_H
 
