@@ -16,8 +16,9 @@ static struct kit_backends *kit;
 static torc_runtime *rt;
 
 /* what[i]: what the server does when the client has half-closed call i. 'h' nothing, 'o' answers, 'i' sends headers and
- * then answers, 'u' fails with UNAVAILABLE, 'x' with INTERNAL, 'r' refuses the stream. The last letter also counts for
- * all later calls. Only the servers' thread touches the script. */
+ * then answers, 'u' fails with UNAVAILABLE, 'x' with INTERNAL, 'r' refuses the stream. 'f' fails with UNAVAILABLE, at
+ * the first message instead of the half-close. The last letter also counts for all later calls. Only the servers'
+ * thread touches the script. */
 struct script {
     const char *what;
     const char *pushback; /* with 'u'; NULL: none */
@@ -40,22 +41,30 @@ static void append(char *out, size_t size, struct tc_slice text)
     snprintf(out + at, size - at, "%.*s", (int)TC_MIN(text.len, (size_t)8), text.len > 0 ? text.data : "");
 }
 
+/* Returns the script's letter for the call. */
+static char what_of(const struct served *s)
+{
+    size_t last = strlen(script.what) - 1;
+    return script.what[TC_MIN((size_t)s->number, last)];
+}
+
 static void on_message(void *arg, struct tc_rstr *message)
 {
     struct served *s = arg;
     append(script.requests[s->number % 8], sizeof(script.requests[0]), tc_rstr_slice(message));
     tc_rstr_unref(message);
-    tc_server_call_read(s->call);
+    if (what_of(s) == 'f')
+        tc_server_call_finish(s->call, TORC_STATUS_UNAVAILABLE, "scripted", NULL);
+    else
+        tc_server_call_read(s->call);
 }
 
 static void on_half_close(void *arg)
 {
     const struct served *s = arg;
-    size_t last = strlen(script.what) - 1;
-    char what = script.what[TC_MIN((size_t)s->number, last)];
     struct tc_headers trailers;
     tc_headers_init(&trailers, tc_server_call_arena(s->call));
-    switch (what) {
+    switch (what_of(s)) {
     case 'i':
         tc_server_call_send_headers(s->call, NULL, TC_H2_IDENTITY);
         tc_server_call_reply(s->call, tc_slice_str("done"));
@@ -341,6 +350,62 @@ static void test_buffer_limit(void **state)
     }
 }
 
+/* A call commits before it has made all its attempts. The timer of its delay starts no further attempt: an RPC that
+ * begins after the commit has a second attempt by a timer of the same delay, which ends later. */
+static void test_no_attempt_follows_after_the_delay(void **state)
+{
+    (void)state;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .retry_buffer_bytes = 10};
+    torc_channel *ch = open_channel("{" POLICY("5", "0.01s") "}", &o);
+    struct script s;
+    plan("h", NULL);
+    torc_stream *call = torc_stream_open(ch, "t/M", NULL, NULL);
+    assert_int_equal(torc_stream_send(call, "12345678", 8, 0, -1), 0);
+    while (seen().calls < 2)
+        torc_runtime_poll(rt, 5);
+    assert_int_equal(torc_stream_send(call, "90123456", 8, 0, -1), 0);
+    while (s = seen(), s.cancelled < s.calls - 1)
+        torc_runtime_poll(rt, 5);
+    pass_by(ch);
+    plan("ho", NULL);
+    assert_in_range(attempts_of(ch, TORC_STATUS_OK), 2, 5);
+    pass_by(ch);
+    s = seen(); /* the attempts of the second RPC alone, which may be more than two on a slow machine */
+    assert_int_equal(s.calls, strlen(s.previous));
+    assert_memory_equal(s.previous, "-1234", strlen(s.previous));
+    torc_stream_cancel(call);
+    torc_result_free(torc_stream_finish(call));
+    torc_stream_free(call);
+    torc_channel_free(ch);
+}
+
+/* A call commits before it has made all its attempts. The failure of the attempt to which it is committed starts no
+ * further one, although the failure of its first attempt started this one. The delay of 100 s does not end. */
+static void test_no_attempt_follows_a_failure(void **state)
+{
+    (void)state;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .retry_buffer_bytes = 10};
+    torc_channel *ch = open_channel("{" POLICY("4", "100s") "}", &o);
+    plan("fu", NULL);
+    torc_stream *call = torc_stream_open(ch, "t/M", NULL, NULL);
+    assert_int_equal(torc_stream_send(call, "12345678", 8, 0, -1), 0);
+    while (seen().calls < 2)
+        torc_runtime_poll(rt, 5);
+    assert_int_equal(torc_stream_send(call, "90123456", 8, TORC_SEND_LAST, -1), 0);
+    torc_result *r = torc_stream_finish(call);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    assert_int_equal(torc_result_attempts(r), 2);
+    torc_result_free(r);
+    torc_stream_free(call);
+    pass_by(ch);
+    struct script s = seen();
+    assert_int_equal(s.calls, 2);
+    assert_string_equal(s.requests[1], "1234567890123456");
+    torc_channel_free(ch);
+}
+
 static void count(const torc_result *r, void *arg)
 {
     (void)r;
@@ -434,6 +499,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_disabled, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stream, setup, teardown),
         cmocka_unit_test_setup_teardown(test_buffer_limit, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_attempt_follows_after_the_delay, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_attempt_follows_a_failure, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ends_from_outside, setup, teardown),
         cmocka_unit_test_setup_teardown(test_transparent, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_endpoint, setup, teardown),
