@@ -47,7 +47,7 @@ struct names {
     size_t n;                         /* servers to report; 0: names_start reports nothing */
     bool keyed;                       /* endpoint i has the hash key "k<i>" */
     const char *service_config;       /* to report; NULL: none */
-    int starts, stops, requests, releases;
+    int starts, stops, releases;
     char rest[64]; /* the target behind "names:" */
 };
 
@@ -77,11 +77,6 @@ static void *names_start(const char *rest, torc_resolver_listener *listener, voi
     return names;
 }
 
-static void names_request(void *state)
-{
-    ((struct names *)state)->requests++;
-}
-
 static void names_stop(void *state)
 {
     ((struct names *)state)->stops++;
@@ -92,19 +87,18 @@ static void names_release(void *arg)
     ((struct names *)arg)->releases++;
 }
 
-/* Makes a channel whose resolver is `names`. Fills in *cls, which the channel copies. `service_config` and `policies`
- * may be NULL. */
-static torc_channel *open_names(struct names *names, struct torc_resolver_factory *cls, const char *service_config,
+/* Makes a channel whose resolver is `names`. Fills in *factory, which the channel copies. `service_config` and
+ * `policies` may be NULL. */
+static torc_channel *open_names(struct names *names, struct torc_resolver_factory *factory, const char *service_config,
                                 const struct torc_lb_factory *const *policies)
 {
-    *cls = (struct torc_resolver_factory){.size = sizeof(*cls),
-                                          .scheme = "names",
-                                          .start = names_start,
-                                          .request_reresolution = names_request,
-                                          .stop = names_stop,
-                                          .release = names_release,
-                                          .arg = names};
-    const struct torc_resolver_factory *list[] = {cls, NULL};
+    *factory = (struct torc_resolver_factory){.size = sizeof(*factory),
+                                              .scheme = "names",
+                                              .start = names_start,
+                                              .stop = names_stop,
+                                              .release = names_release,
+                                              .arg = names};
+    const struct torc_resolver_factory *list[] = {factory, NULL};
     struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
                                      .resolvers = list, .lb_policies = policies, .service_config_json = service_config};
     torc_channel *ch = torc_channel_new(rt, "names:///shop", &o, NULL);
@@ -161,8 +155,8 @@ static void test_app_resolver(void **state)
 {
     (void)state;
     struct names names = {.n = 2, .service_config = "{\"loadBalancingConfig\":[{\"round_robin\":{}}]}"};
-    struct torc_resolver_factory cls;
-    torc_channel *ch = open_names(&names, &cls, NULL, NULL);
+    struct torc_resolver_factory factory;
+    torc_channel *ch = open_names(&names, &factory, NULL, NULL);
     /* Calls go to connected backends, so the first calls may miss a backend. */
     bool reached[2] = {false};
     for (int i = 0; i < 100000 && !(reached[0] && reached[1]); i++)
@@ -200,10 +194,10 @@ static void test_app_resolver(void **state)
 
     /* A channel that was never used releases the factory. One that could not be made does not. */
     names.releases = names.starts = 0;
-    settle(open_names(&names, &cls, NULL, NULL));
+    settle(open_names(&names, &factory, NULL, NULL));
     assert_int_equal(names.starts, 0);
     assert_int_equal(names.releases, 1);
-    const struct torc_resolver_factory *list[] = {&cls, NULL};
+    const struct torc_resolver_factory *list[] = {&factory, NULL};
     struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
                                      .resolvers = list, .service_config_json = "{"};
     assert_null(torc_channel_new(rt, "names:///shop", &o, NULL));
@@ -217,8 +211,8 @@ static void test_a_listener_outlives_its_runtime(void **state)
     torc_runtime *of_others = rt;
     rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
     struct names names = {.n = 1};
-    struct torc_resolver_factory cls;
-    torc_channel *ch = open_names(&names, &cls, NULL, NULL);
+    struct torc_resolver_factory factory;
+    torc_channel *ch = open_names(&names, &factory, NULL, NULL);
     tc_free(call_peer(ch, NULL));
     torc_resolver_listener_ref(names.listener);
     torc_channel_free(ch);
@@ -234,8 +228,8 @@ static void test_resolver_error(void **state)
 {
     (void)state;
     struct names names = {0};
-    struct torc_resolver_factory cls;
-    torc_channel *ch = open_names(&names, &cls, NULL, NULL);
+    struct torc_resolver_factory factory;
+    torc_channel *ch = open_names(&names, &factory, NULL, NULL);
     assert_int_equal(torc_channel_state(ch, true), TORC_CONNECTIVITY_IDLE);
     while (!names.listener)
         torc_runtime_poll(rt, 100);
@@ -276,8 +270,8 @@ static void test_ring_hash_request_header(void **state)
 {
     (void)state;
     struct names names = {.n = 4, .keyed = true};
-    struct torc_resolver_factory cls;
-    torc_channel *ch = open_names(&names, &cls,
+    struct torc_resolver_factory factory;
+    torc_channel *ch = open_names(&names, &factory,
                                   "{\"loadBalancingConfig\":[{\"ring_hash_experimental\":{\"minRingSize\":64,"
                                   "\"maxRingSize\":64,\"requestHashHeader\":\"x-user\"}}]}",
                                   NULL);
@@ -371,17 +365,17 @@ static torc_lb_child *chooser_pick(void *state, torc_lb_pick *pick)
     return which ? c->children[which[0] - '0'] : c->children[0];
 }
 
-static int destroyed;
+static int destroyed, factory_releases;
 
+/* The factory is released after its policies. A test clears factory_releases before it frees the channel. */
 static void chooser_destroy(void *state)
 {
     struct chooser *c = state;
+    assert_int_equal(factory_releases, 0);
     torc_lb_child_destroy(c->children[0]); /* Torc destroys the others */
     destroyed++;
     free(c);
 }
-
-static int factory_releases;
 
 static void chooser_release(void *arg)
 {
@@ -403,9 +397,9 @@ static void test_app_policy(void **state)
     (void)state;
     const struct torc_lb_factory *policies[] = {&chooser, NULL};
     struct names names = {.n = 3};
-    struct torc_resolver_factory cls;
+    struct torc_resolver_factory factory;
     torc_channel *ch =
-        open_names(&names, &cls, "{\"loadBalancingConfig\":[{\"chooser\":{\"colour\":\"red\"}}]}", policies);
+        open_names(&names, &factory, "{\"loadBalancingConfig\":[{\"chooser\":{\"colour\":\"red\"}}]}", policies);
     for (int i = 0; i < 9; i++) {
         torc_metadata *md = torc_metadata_new();
         char which[] = {(char)('0' + i % 3), '\0'};
@@ -518,8 +512,8 @@ static void test_app_policy_ends_in_a_long_turn(void **state)
     (void)state;
     const struct torc_lb_factory *policies[] = {&chooser, NULL};
     struct names names = {.n = 1};
-    struct torc_resolver_factory cls;
-    torc_channel *ch = open_names(&names, &cls, "{\"loadBalancingConfig\":[{\"chooser\":{}}]}", policies);
+    struct torc_resolver_factory factory;
+    torc_channel *ch = open_names(&names, &factory, "{\"loadBalancingConfig\":[{\"chooser\":{}}]}", policies);
     tc_free(call_peer(ch, NULL));
     destroyed = factory_releases = 0;
     torc_channel_free(ch);

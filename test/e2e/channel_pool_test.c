@@ -154,9 +154,9 @@ static void test_left_closes_first(void **state)
         char config[96];
         snprintf(config, sizeof(config), "{\"loadBalancingConfig\":[%s]}", policies[i]);
         struct names names = {.n = i == 2 ? 1 : 3};
-        const struct torc_resolver_factory cls = {
-            .size = sizeof(cls), .scheme = "names", .start = names_start, .stop = names_stop, .arg = &names};
-        const struct torc_resolver_factory *list[] = {&cls, NULL};
+        const struct torc_resolver_factory factory = {
+            .size = sizeof(factory), .scheme = "names", .start = names_start, .stop = names_stop, .arg = &names};
+        const struct torc_resolver_factory *list[] = {&factory, NULL};
         struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
                                          .resolvers = list, .service_config_json = config};
         size_t before = kit_backends_counts(kit, 3).connections;

@@ -12,7 +12,6 @@ enum { CHILDREN = 2 };
 
 static torc_lb_helper *policy;
 static torc_lb_child *children[CHILDREN]; /* of the same endpoint */
-static torc_resolver_listener *listener;
 /* lb_update is making the children: the observer must not be called. */
 static bool below;
 /* Calls of names_request, events "connect", and events "connect_failed". */
@@ -84,7 +83,6 @@ static void *names_start(const char *rest, torc_resolver_listener *l, void *arg)
     struct torc_endpoint e = {TORC_SIZE(torc_endpoint), .addresses = &address, .n_addresses = 1};
     (void)rest;
     (void)arg;
-    listener = l;
     torc_resolver_report(l, &e, 1, "{\"loadBalancingConfig\":[{\"mine\":{}}]}");
     return l;
 }

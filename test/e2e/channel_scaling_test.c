@@ -142,7 +142,7 @@ static void the_third_stream_comes_from_another_address(void **state)
 }
 
 /* There is one connection without connectionScaling, with a maximum of 1, and if the channel's option caps the maximum
- * at 1. */
+ * at 1. RPCs get its one stream in the order in which they came; one that is cancelled while it waits is left out. */
 static void one_connection_is_the_default(void **state)
 {
     TC_CASE(CS02);
@@ -150,18 +150,23 @@ static void one_connection_is_the_default(void **state)
         unsigned max_connections; /* 0: not set */
         int64_t cap;
     } rows[] = {{0, 0}, {1, 0}, {10, 1}};
-    char peers[2][PEER_MAX];
+    char peers[3][PEER_MAX];
     (void)state;
     serve(1);
     for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++) {
         torc_channel *ch = open_channel(rows[i].max_connections, rows[i].cap);
-        torc_stream *first = hold(ch), *second = hold(ch);
+        torc_stream *first = hold(ch), *cancelled = hold(ch), *second = hold(ch), *third = hold(ch);
         assert_true(read_peer(first, peers[0], WAIT_MS));
         assert_false(read_peer(second, peers[1], 50));
+        give_up(cancelled);
         give_up(first);
         assert_true(read_peer(second, peers[1], WAIT_MS));
-        assert_string_equal(peers[0], peers[1]);
+        assert_false(read_peer(third, peers[2], 50));
         give_up(second);
+        assert_true(read_peer(third, peers[2], WAIT_MS));
+        assert_string_equal(peers[0], peers[1]);
+        assert_string_equal(peers[0], peers[2]);
+        give_up(third);
         torc_channel_free(ch);
     }
 }
