@@ -178,7 +178,8 @@ static void backoff(void **state)
     kit_backends_free(kit);
 }
 
-/* While the clock jumps under a mesh, no RPC fails, and no connection to a backend is made again. */
+/* While the clock jumps under a mesh, no RPC fails, and no connection to a backend is made again. Updates still arrive:
+ * RPCs reach the backend that only the update names. */
 static void a_mesh_under_load(void **state)
 {
     struct kit_mesh *k = kit_mesh_new(2);
@@ -186,7 +187,7 @@ static void a_mesh_under_load(void **state)
     (void)state;
     kit_mesh_put_listener(k, "svc", "c", NULL);
     kit_mesh_put_cluster(k, "c", "lb_policy: ROUND_ROBIN");
-    kit_mesh_put_endpoints(k, "c", "0/a: 0, 1", NULL);
+    kit_mesh_put_endpoints(k, "c", "0/a: 0", NULL);
     torc_channel *ch = kit_mesh_channel(k, "svc", NULL);
     kit_mesh_calls(ch, NULL, 4);
     struct kit_load *load = kit_load_new(ch, 200, 1);
@@ -194,8 +195,8 @@ static void a_mesh_under_load(void **state)
         kit_load_wait(load, 40 * i);
         jump(i % 2 ? DAY_S : -2 * DAY_S);
     }
+    assert_int_equal(kit_mesh_handled(k, 1), 0);
     kit_mesh_put_endpoints(k, "c", "0/a: 1", NULL);
-    kit_mesh_take(k, 0);
     kit_mesh_wait_backend(k, ch, NULL, 1);
     kit_load_free(load, &report);
     if (report.failed)

@@ -1,5 +1,8 @@
 /* One thread starts calls by the clock; their callbacks, on the runtime's thread, count under the lock. The starting
- * thread measures how late it wakes, so that a stall of the machine is not taken for a stall of the channel. */
+ * thread measures how late it wakes, so that a stall of the machine is not taken for a stall of the channel.
+ *
+ * Each start and each end of a call signals `changed`, for which kit_load_wait and kit_load_free wait. Calls hold a
+ * pointer to the load: kit_load_free joins the thread, then waits until every call has ended. */
 #include "support/kits/load.h"
 
 #include <pthread.h>
@@ -119,6 +122,14 @@ void kit_load_wait(struct kit_load *l, uint64_t calls)
     while (l->started < calls)
         pthread_cond_wait(&l->changed, &l->lock);
     pthread_mutex_unlock(&l->lock);
+}
+
+void kit_load_wait_more(struct kit_load *l, uint64_t calls)
+{
+    pthread_mutex_lock(&l->lock);
+    uint64_t until = l->started + calls;
+    pthread_mutex_unlock(&l->lock);
+    kit_load_wait(l, until);
 }
 
 uint64_t kit_load_lap(struct kit_load *l)

@@ -20,6 +20,8 @@ struct kit_load_report {
 struct kit_load *kit_load_new(torc_channel *ch, unsigned rps, unsigned keys);
 /* Waits until that many calls have been started since kit_load_new; the last of them may just be starting. */
 void kit_load_wait(struct kit_load *l, uint64_t calls);
+/* Waits until that many more calls have been started than before this function was called. */
+void kit_load_wait_more(struct kit_load *l, uint64_t calls);
 /* Returns the duration of the longest RPC that ended since the last kit_load_lap (the first time: since kit_load_new),
  * in ms; 0 if none ended. */
 uint64_t kit_load_lap(struct kit_load *l);
