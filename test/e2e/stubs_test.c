@@ -43,22 +43,23 @@ static int teardown(void **state)
     return kit_backends_close(kit, rt, ch);
 }
 
-/* torc.test.Backend/Count as a unary and as a server streaming method. It answers with the number of the server's calls
- * so far as text. A number below 80 is malformed as a Kinds. */
-static const struct torc_protobuf_c_method count_once = {sizeof(struct torc_protobuf_c_method),
-                                                         torc_stub_v1,
-                                                         "/torc.test.Backend/Count",
-                                                         &torc__test__kinds__kinds__descriptor,
-                                                         &torc__test__kinds__kinds__descriptor,
-                                                         0,
-                                                         0};
-static const struct torc_protobuf_c_method count_each = {sizeof(struct torc_protobuf_c_method),
-                                                         torc_stub_v1,
-                                                         "/torc.test.Backend/Count",
-                                                         &torc__test__kinds__kinds__descriptor,
-                                                         &torc__test__kinds__kinds__descriptor,
-                                                         0,
-                                                         1};
+/* torc.test.Backend/Headers as a unary and as a server streaming method. It answers with the header fields of the
+ * request as text. The text is malformed as a Kinds: the "u" of user-agent, with which it begins, is the number of
+ * f_string with another wire type. */
+static const struct torc_protobuf_c_method headers_once = {sizeof(struct torc_protobuf_c_method),
+                                                           torc_stub_v1,
+                                                           "/torc.test.Backend/Headers",
+                                                           &torc__test__kinds__kinds__descriptor,
+                                                           &torc__test__kinds__kinds__descriptor,
+                                                           0,
+                                                           0};
+static const struct torc_protobuf_c_method headers_each = {sizeof(struct torc_protobuf_c_method),
+                                                           torc_stub_v1,
+                                                           "/torc.test.Backend/Headers",
+                                                           &torc__test__kinds__kinds__descriptor,
+                                                           &torc__test__kinds__kinds__descriptor,
+                                                           0,
+                                                           1};
 
 /* Returns a message with this number and the text "text". The message is static: the next request() changes it. */
 static Kinds *request(int32_t number)
@@ -81,7 +82,7 @@ static void test_unary(void **state)
     assert_string_equal(reply->f_string, "text");
     assert_int_equal(reply->_o_int32_case, TORC__TEST__KINDS__KINDS___O_INT32_O_INT32);
     assert_ptr_equal(torc__test__mirror__mirror__once__response(result), reply);
-    assert_null(torc_protobuf_c_response(NULL, &count_once));
+    assert_null(torc_protobuf_c_response(NULL, &headers_once));
     torc_result *kept = torc_result_ref(result);
     torc_result_free(result);
     assert_int_equal(reply->f_int32, 7);
@@ -294,7 +295,7 @@ static void test_events(void **state)
     assert_int_equal(heard.code, TORC_STATUS_OK);
 }
 
-/* Asserts that an RPC of torc.test.Backend/Count failed because its message is malformed. */
+/* Asserts that an RPC of torc.test.Backend/Headers failed because its message is malformed. */
 static void expect_malformed(const torc_result *result)
 {
     const torc_error *error = torc_result_error(result);
@@ -302,7 +303,7 @@ static void expect_malformed(const torc_result *result)
     assert_int_equal(torc_error_status(error), TORC_STATUS_INTERNAL);
     assert_int_equal(torc_error_layer(error), TORC_LAYER_CODEC);
     assert_non_null(
-        strstr(torc_error_text(error), "/torc.test.Backend/Count: malformed message: torc.test.kinds.Kinds"));
+        strstr(torc_error_text(error), "/torc.test.Backend/Headers: malformed message: torc.test.kinds.Kinds"));
     assert_string_equal(torc_result_text(result), torc_error_text(error));
     assert_null(torc_result_response(result));
 }
@@ -310,25 +311,25 @@ static void expect_malformed(const torc_result *result)
 static void test_malformed_response(void **state)
 {
     (void)state;
-    torc_result *result = torc_protobuf_c_call(ch, &count_once, &request(1)->base, NULL);
+    torc_result *result = torc_protobuf_c_call(ch, &headers_once, &request(1)->base, NULL);
     expect_malformed(result);
-    assert_null(torc_protobuf_c_response(result, &count_once));
+    assert_null(torc_protobuf_c_response(result, &headers_once));
     torc_result_free(result);
 }
 
 static void test_malformed_message(void **state)
 {
     (void)state;
-    torc_stream *s = torc_protobuf_c_open(ch, &count_each, &request(1)->base, NULL, NULL);
+    torc_stream *s = torc_protobuf_c_open(ch, &headers_each, &request(1)->base, NULL, NULL);
     const ProtobufCMessage *message = NULL;
-    assert_int_equal(torc_protobuf_c_receive(s, &count_each, -1, &message), TORC_EPARSE);
+    assert_int_equal(torc_protobuf_c_receive(s, &headers_each, -1, &message), TORC_EPARSE);
     assert_null(message);
     torc_result *result = torc_stream_finish(s);
     expect_malformed(result);
     torc_result_free(result);
     torc_stream_free(s);
-    struct heard heard = {.method = &count_each};
-    wait_for_the_end(torc_protobuf_c_start(ch, &count_each, &request(1)->base, NULL, &events, &heard, NULL), &heard);
+    struct heard heard = {.method = &headers_each};
+    wait_for_the_end(torc_protobuf_c_start(ch, &headers_each, &request(1)->base, NULL, &events, &heard, NULL), &heard);
     assert_int_equal(heard.malformed, 1);
     assert_int_equal(heard.code, TORC_STATUS_INTERNAL);
     assert_int_equal(heard.layer, TORC_LAYER_CODEC);
@@ -341,13 +342,13 @@ static void test_an_outcome_that_was_seen(void **state)
     static const struct torc_stream_events ends = {.size = sizeof(ends), .on_done = on_done};
     struct heard heard = {.code = -1};
     const ProtobufCMessage *message = NULL;
-    torc_stream *s = torc_protobuf_c_start(ch, &count_each, &request(1)->base, NULL, &ends, &heard, NULL);
+    torc_stream *s = torc_protobuf_c_start(ch, &headers_each, &request(1)->base, NULL, &ends, &heard, NULL);
     assert_non_null(s);
     torc_stream_want(s, 2);
     while (!atomic_load(&heard.done))
         torc_result_free(torc__test__mirror__mirror__once__call(ch, request(1), NULL));
     assert_int_equal(heard.code, TORC_STATUS_OK);
-    assert_int_equal(torc_protobuf_c_receive(s, &count_each, -1, &message), TORC_EPARSE);
+    assert_int_equal(torc_protobuf_c_receive(s, &headers_each, -1, &message), TORC_EPARSE);
     torc_result *result = torc_stream_finish(s);
     assert_int_equal(torc_result_code(result), TORC_STATUS_OK);
     assert_null(torc_result_error(result));
@@ -373,7 +374,7 @@ static void test_refused(void **state)
     assert_int_equal(torc__test__mirror__mirror__once__async(ch, request(1), NULL, NULL, NULL, NULL, &error),
                      TORC_EINVAL);
     torc_error_clear(&error);
-    assert_null(torc_protobuf_c_open(ch, &count_each, NULL, NULL, &error));
+    assert_null(torc_protobuf_c_open(ch, &headers_each, NULL, NULL, &error));
     assert_int_equal(torc_error_code(error), TORC_EINVAL);
     torc_error_clear(&error);
     assert_int_equal(torc__test__mirror__mirror__both__send(NULL, request(1), 0, 0), TORC_EINVAL);
