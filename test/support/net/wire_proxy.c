@@ -208,6 +208,14 @@ void wire_proxy_hold(struct wire_proxy *p, bool hold)
     pthread_mutex_unlock(&p->lock);
 }
 
+unsigned wire_proxy_connections(struct wire_proxy *p)
+{
+    pthread_mutex_lock(&p->lock);
+    unsigned n = p->taken;
+    pthread_mutex_unlock(&p->lock);
+    return n;
+}
+
 void wire_proxy_wait_connections(struct wire_proxy *p, unsigned n)
 {
     pthread_mutex_lock(&p->lock);

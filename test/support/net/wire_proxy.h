@@ -14,7 +14,9 @@ void wire_proxy_free(struct wire_proxy *p);
 /* While hold is true, the proxy accepts connections but reads and passes nothing, in either direction. The change is in
  * force when the function returns. */
 void wire_proxy_hold(struct wire_proxy *p, bool hold);
-/* Waits until the proxy has connected that many clients to the target, counted from its start. */
+/* wire_proxy_connections returns how many clients the proxy has connected to the target since its start, and
+ * wire_proxy_wait_connections waits until there were n. */
+unsigned wire_proxy_connections(struct wire_proxy *p);
 void wire_proxy_wait_connections(struct wire_proxy *p, unsigned n);
 /* Returns the proxy's own "127.0.0.1:PORT"; valid until wire_proxy_free. */
 const char *wire_proxy_address(const struct wire_proxy *p);
