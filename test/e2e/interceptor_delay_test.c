@@ -5,8 +5,6 @@
  * gets. Many tests go through all hooks that can delay (KIT_WATCH_START to KIT_WATCH_STATUS). The test's thread
  * drives the client's runtime, so hooks and callbacks run inside torc_runtime_poll and the functions that wait; the
  * backend has a thread of its own. The teardown resumes what a test has left. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>

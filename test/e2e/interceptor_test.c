@@ -130,7 +130,7 @@ static void test_status_replaced(void **state)
     kit_watch_expect(KIT_WATCH_ECHO, 0, TORC_STATUS_ABORTED, "instead");
     assert_non_null(strstr(kit_watch.events, "i=0 o=10 i.10 o.10"));
     kit_watch.inner.text = NULL; /* a verdict without a text leaves the failure's text */
-    kit_watch_expect(KIT_WATCH_FAIL, 0, TORC_STATUS_ABORTED, "m");
+    kit_watch_expect(KIT_WATCH_FAIL, 0, TORC_STATUS_ABORTED, "the request must be the number of a status, 0 to 16");
     kit_watch.events[0] = '\0';
     kit_watch.inner.verdict = 0;
     kit_watch_expect(KIT_WATCH_FAIL, 0, TORC_STATUS_INVALID_ARGUMENT, "");

@@ -51,8 +51,10 @@ static int on_start(torc_rpc *rpc, void *state, void *arg)
     struct state *s = state;
     assert_int_equal(s->started, 0);
     s->started = 1;
-    note(arg, "s");
-    return answer(arg, rpc, KIT_WATCH_START);
+    struct kit_watcher *w = arg;
+    w->starts++;
+    note(w, "s");
+    return answer(w, rpc, KIT_WATCH_START);
 }
 
 static int on_attempt(torc_rpc *rpc, uint32_t number, void *state, void *arg)

@@ -38,7 +38,7 @@ struct kit_watcher {
     int verdict;                        /* at the hook `at` */
     const char *text;                   /* of the verdict; NULL: none */
     void (*in_hook)(torc_rpc *rpc);     /* called at the hook `at`, before its verdict; may be NULL */
-    int ends, releases, picks;          /* calls of on_end, release and on_pick */
+    int starts, ends, releases, picks;  /* calls of on_start, on_end, release and on_pick */
     int opened, closed, sent, received; /* events of on_wire */
     int64_t bytes;                      /* of all these events */
     torc_pending *pending;              /* of the verdict TORC_PENDING; NULL: no RPC is delayed */
