@@ -324,8 +324,11 @@ static void test_unix(void **state)
     server_make((struct torc_server_options){.listen_mode = TORC_LISTEN_REUSE_PORT});
     snprintf(path, sizeof(path), "unix-abstract:torc-runtimes-%d", (int)getpid());
     server_start(path);
-    for (int i = 0; i < CLIENTS; i++)
-        counts[client_where(&clients[i])]++;
+    for (int i = 0; i < CLIENTS; i++) {
+        int where = client_where(&clients[i]);
+        assert_in_range(where, 0, RUNTIMES - 1);
+        counts[where]++;
+    }
     for (int i = 0; i < RUNTIMES; i++)
         assert_int_equal(counts[i], CLIENTS / RUNTIMES);
 }
@@ -575,7 +578,7 @@ static void on_result(const torc_result *result, void *arg)
 
 static void *stop_soon(void *arg)
 {
-    torc_server_stop(arg, (int64_t)(intptr_t)0);
+    torc_server_stop(arg, 0);
     return NULL;
 }
 

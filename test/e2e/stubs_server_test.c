@@ -126,7 +126,7 @@ static void serve(const Handlers *handlers)
     assert_int_equal(torc_server_start(server, &error), 0);
     ch = torc_channel_new(rt, bound, NULL, &error);
     assert_non_null(ch);
-    free(bound);
+    torc_free(bound);
 }
 
 static int setup(void **state)
