@@ -116,14 +116,15 @@ static void join_other(void)
     _exit(code_of_other == TORC_EFORK ? FINE : WRONG);
 }
 
-/* --- exit while the watch of a waiting thread is queued in the loop's turn --- */
-
-static void hold_loop(void *arg)
+/* Holds the thread that calls it until go_on is posted. */
+static void hold_thread(void *arg)
 {
     (void)arg;
     sem_post(&began);
     wait_for(&go_on);
 }
+
+/* --- exit while the watch of a waiting thread is queued in the loop's turn --- */
 
 /* Holds the loop until the exit no longer waits for it. In exit_while_watch_is_queued the watch of the waiting thread,
  * which is on that thread's stack, is queued behind this callback: the thread must not return meanwhile. */
@@ -158,7 +159,7 @@ static void exit_while_watch_is_queued(void)
     atexit(join_other);
     start_scene(TORC_RUNTIME_THREAD);
     ch = torc_channel_new(rt, "ipv4:127.0.0.1:1", NULL, NULL);
-    torc_runtime_post(rt, hold_loop, NULL);
+    torc_runtime_post(rt, hold_thread, NULL);
     wait_for(&began);
     torc_runtime_post(rt, hold_beyond_exit, NULL);
     pthread_create(&other, NULL, connect_for_a_while, NULL);
@@ -208,7 +209,7 @@ static void exit_while_freed(void)
 /* Exits on the loop's thread, once `other` is in torc_runtime_free. */
 static void leave(void *arg)
 {
-    hold_loop(arg);
+    hold_thread(arg);
     exit(WRONG);
 }
 
@@ -251,7 +252,7 @@ static void free_while_watch_is_queued(void)
     pthread_t freer;
     start_scene(TORC_RUNTIME_THREAD);
     ch = torc_channel_new(rt, "ipv4:127.0.0.1:1", NULL, NULL);
-    torc_runtime_post(rt, hold_loop, NULL);
+    torc_runtime_post(rt, hold_thread, NULL);
     wait_for(&began);
     pthread_create(&other, NULL, wait_for_a_state, NULL);
     while (!somebody_waits())
@@ -294,7 +295,7 @@ static void exit_while_server_is_freed(void)
     torc_runtime *const more[] = {rt, NULL};
     const struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = first, .runtimes = more};
     server = torc_server_new(&o, NULL);
-    torc_runtime_post(rt, hold_loop, NULL);
+    torc_runtime_post(rt, hold_thread, NULL);
     torc_runtime_post(rt, hold_beyond_exit, NULL);
     wait_for(&began);
     if (!server || torc_runtime_free(first) != 0)
@@ -303,6 +304,8 @@ static void exit_while_server_is_freed(void)
     while (!atomic_load(&rt->closed))
         look_again();
     pthread_create(&other, NULL, free_server, NULL);
+    while (!somebody_waits()) /* until `other` waits for the second runtime's loop */
+        look_again();
     sem_post(&go_on);
     wait_for(&began);
     exit(WRONG);
@@ -315,13 +318,6 @@ static void exit_while_a_server_is_freed(void **state)
 }
 
 /* --- a thread of Torc that ends when OpenSSL may no longer be called --- */
-
-static void wait_to_go_on(void *arg)
-{
-    (void)arg;
-    sem_post(&began);
-    wait_for(&go_on);
-}
 
 /* `arg`: the tc_thread. */
 static void *join_thread_of_torc(void *arg)
@@ -345,7 +341,7 @@ static void exit_while_joined(void)
     atexit(let_thread_end);
     torc_credentials_unref(torc_credentials_tls(NULL, NULL));
     start_scene(TORC_RUNTIME_THREAD);
-    if (tc_thread_start(&thread, wait_to_go_on, NULL) != 0)
+    if (tc_thread_start(&thread, hold_thread, NULL) != 0)
         _exit(WRONG);
     wait_for(&began);
     pthread_create(&other, NULL, join_thread_of_torc, thread);

@@ -474,13 +474,17 @@ static void test_arguments(void **state)
     assert_int_equal(torc_reflection_add_set(reflection, "\x0a\x7f", 2, NULL), TORC_EPARSE);
     assert_int_equal(torc_reflection_add(reflection, &torc_stub_file__kinds_proto, NULL), 0); /* again */
     add_file("kinds.proto", NULL, 0, TORC_EEXIST);
-    add_file("grpc/health/v1/health.proto", NULL, 0, 0); /* accepted: Torc has a file of this name itself */
+    /* Accepted, and not used: Torc has a file of this name itself. */
+    add_file("grpc/health/v1/health.proto", NULL, 0, 0);
     torc_reflection_free(NULL);
     assert_null(torc_reflection_new(NULL, NULL));
     assert_null(torc_reflection_new(server, &error));
     assert_int_equal(torc_error_code(error), TORC_ESTATE);
     assert_int_equal(torc_reflection_add(reflection, &torc_stub_file__kinds_proto, &error), TORC_ESTATE);
     torc_error_free(error);
+    torc_stream *s = stream_open(V1);
+    expect_files(ask(s, BY_SYMBOL, "grpc.health.v1.Health.Watch"), "grpc/health/v1/health.proto ");
+    torc_stream_free(s);
 }
 
 static void test_twice_on_a_server(void **state)
