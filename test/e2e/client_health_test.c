@@ -466,7 +466,7 @@ static void flood(struct hostile_peer *p)
 {
     uint32_t watch = hostile_begin(p);
     send_headers(p, watch);
-    for (unsigned i = 0; hostile_flush_much(p) && hostile_is_heard(p); i++)
+    while (hostile_flush_much(p) && hostile_is_heard(p))
         fake_h2_message(hostile_frames(p), watch, STATUS("\2"), 2, false);
 }
 

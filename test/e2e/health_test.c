@@ -5,7 +5,6 @@
  * setup makes a runtime, a started server, its health service and a channel to the server for each test; teardown frees
  * them. The runtime has a thread of its own, except in test_slow_reader, which drives the loop itself. The tests write
  * requests and compare responses as bytes of protobuf. */
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

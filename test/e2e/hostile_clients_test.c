@@ -23,18 +23,13 @@
 
 #include "base/common.h"
 #include "support/cmocka.h"
+#include "support/footprint.h"
 #include "support/hostile/rows.h"
 #include "support/kits/backends.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define FOOTPRINT_MEASURED 0
-#else
-#define FOOTPRINT_MEASURED 1
-#endif
-
 enum { HELD_MS = 250, GROWN_KB = 96 << 10, UNSENT_BYTES = 16 << 20, HANDSHAKE_MS = 1000 };
-/* MAX_VISITS: entries of attacks.all, each of which is played by one visit or more. */
-enum { THREADS = 6, MAX_VISITS = 200 };
+/* MAX_ATTACKS: entries of attacks.all, each of which is played by one visit or more. */
+enum { THREADS = 6, MAX_ATTACKS = 200 };
 
 /* --- the server's process --- */
 
@@ -240,7 +235,7 @@ struct attack {
 };
 
 static struct {
-    struct attack all[MAX_VISITS];
+    struct attack all[MAX_ATTACKS];
     size_t n;
     atomic_uint next; /* the next visit, counted over all attacks */
     atomic_int over;  /* threads that have no visit left */
@@ -248,7 +243,7 @@ static struct {
 
 static void attack_add(struct attack a)
 {
-    assert_true(attacks.n < MAX_VISITS);
+    assert_true(attacks.n < MAX_ATTACKS);
     attacks.all[attacks.n++] = a;
 }
 

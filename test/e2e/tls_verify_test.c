@@ -6,7 +6,6 @@
  * (await_release). The test's thread drives the client's runtime, and so calls on_verify. */
 #include <openssl/x509.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -72,11 +72,10 @@ static void cancel_all(struct open_calls *o)
 
 static struct open_calls calls;
 
-/* Puts the cluster "c" with one threshold of these fields ("max_requests: 2"); NULL: without thresholds. */
+/* Puts the cluster "c" with one threshold of these fields ("max_requests: 2"). */
 static void put_limit(const char *limit)
 {
-    char *more = tc_asprintf("lb_policy: ROUND_ROBIN%s%s%s", limit ? "\n  circuit_breakers: {thresholds: [{" : "",
-                             limit ? limit : "", limit ? "}]}" : "");
+    char *more = tc_asprintf("lb_policy: ROUND_ROBIN\n  circuit_breakers: {thresholds: [{%s}]}", limit);
     kit_mesh_put_cluster(calls.k, "c", more);
     tc_free(more);
 }

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support/case.h"
 #include "support/cmocka.h"
@@ -270,7 +271,7 @@ static long resident_kb(void)
     assert_non_null(f);
     assert_int_equal(fscanf(f, "%ld %ld", &total, &pages), 2);
     fclose(f);
-    return pages * 4;
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
