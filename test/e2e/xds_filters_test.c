@@ -204,27 +204,35 @@ static void delays_by_header(void **state)
 struct ends {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
-    int n;
+    int n, code; /* code: the last RPC's status */
 };
 
 /* The result's callback, on the runtime's thread. */
 static void count(const torc_result *r, void *arg)
 {
     struct ends *e = arg;
-    (void)r;
     pthread_mutex_lock(&e->mutex);
     e->n++;
+    e->code = torc_result_code(r);
     pthread_cond_signal(&e->cond);
     pthread_mutex_unlock(&e->mutex);
 }
 
-/* Waits, without a limit, until n calls have ended. More than n fail the test. */
-static void wait_for(struct ends *e, int n)
+static void expect_ends(struct ends *e, int n)
+{
+    pthread_mutex_lock(&e->mutex);
+    assert_int_equal(e->n, n);
+    pthread_mutex_unlock(&e->mutex);
+}
+
+/* Waits until n RPCs have ended. Asserts that no more have, and that the last was cancelled. */
+static void wait_for_cancelled(struct ends *e, int n)
 {
     pthread_mutex_lock(&e->mutex);
     while (e->n < n)
         pthread_cond_wait(&e->cond, &e->mutex);
     assert_int_equal(e->n, n);
+    assert_int_equal(e->code, TORC_STATUS_CANCELLED);
     pthread_mutex_unlock(&e->mutex);
 }
 
@@ -235,19 +243,22 @@ static void active_faults_are_limited(void **state)
     (void)state;
     struct kit_mesh_world w =
         open_world(FILTER("slow", ", delay: {fixed_delay: 1000s, " ALWAYS "}, max_active_faults: 1"), ROUTE(""));
-    struct ends done = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
+    struct ends done = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, -1};
     torc_stream *held = NULL;
     for (int round = 0; round < 2; round++) {
         assert_int_equal(torc_unary_async(w.ch, ECHO, "x", 1, NULL, count, &done, &held, NULL), 0);
         assert_int_equal(code_with(w.ch, NULL, NULL), TORC_STATUS_OK);
+        expect_ends(&done, round);
         torc_stream_cancel(held);
-        wait_for(&done, round + 1);
+        wait_for_cancelled(&done, round + 1);
         torc_stream_free(held);
     }
     /* Delayed calls end with their channel. */
     assert_int_equal(torc_unary_async(w.ch, ECHO, "x", 1, NULL, count, &done, NULL, NULL), 0);
+    assert_int_equal(code_with(w.ch, NULL, NULL), TORC_STATUS_OK);
+    expect_ends(&done, 2);
     kit_mesh_world_close(&w);
-    wait_for(&done, 3);
+    wait_for_cancelled(&done, 3);
 }
 
 /* An override of the filter "f"; `settings` with a comma in front, or "". */

@@ -127,12 +127,15 @@ static void all_clusters_and_named_ones(void **state)
     KIT_LRS_WAIT(w->lrs, kit_lrs_told_cluster(t, "c")->a.success == 30 && kit_lrs_told_cluster(t, "d")->b.error == 10);
     /* An unknown cluster: nothing is reported, and nothing is lost. */
     kit_lrs_ask(w->lrs, INTERVAL_MS, "bogus");
-    uint64_t empty = kit_lrs_look(w->lrs)->empty, told = kit_lrs_look(w->lrs)->clusters[0].reports;
+    uint64_t empty = kit_lrs_look(w->lrs)->empty;
+    uint64_t of_c = kit_lrs_told_cluster(kit_lrs_look(w->lrs), "c")->reports;
+    uint64_t of_d = kit_lrs_told_cluster(kit_lrs_look(w->lrs), "d")->reports;
     KIT_LRS_WAIT(w->lrs, t->empty >= empty + 2); /* the client knows by now */
     kit_lrs_calls(w->ch, 40, &w->seen);
     empty = kit_lrs_look(w->lrs)->empty;
     KIT_LRS_WAIT(w->lrs, t->empty >= empty + 3);
-    assert_int_equal(kit_lrs_look(w->lrs)->clusters[0].reports, told);
+    assert_int_equal(kit_lrs_told_cluster(kit_lrs_look(w->lrs), "c")->reports, of_c);
+    assert_int_equal(kit_lrs_told_cluster(kit_lrs_look(w->lrs), "d")->reports, of_d);
     /* The server asks for one of the two clusters, then for the other. */
     kit_lrs_ask(w->lrs, INTERVAL_MS, "c");
     KIT_LRS_WAIT(w->lrs, kit_lrs_told_cluster(t, "c")->a.success == 60);

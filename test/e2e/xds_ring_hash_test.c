@@ -100,7 +100,8 @@ static void starts_lazily(void **state)
                         "{match: {path: /a.B/C}, route: {cluster: c}}, "
                         "{match: {prefix: \"\"}, route: {cluster: other}}");
     kit_mesh_wait_backend(w.k, w.ch, NULL, 3);
-    kit_mesh_put_endpoints(w.k, "c", "0/a: 0, 1", NULL);
+    kit_mesh_put_endpoints(w.k, "c", "0/newer: 0, 1", NULL);
+    kit_mesh_wait_accepted(w.k, "ClusterLoadAssignment", "c", "newer");
     kit_mesh_calls(w.ch, NULL, 50);
     assert_int_equal(connections(&w, 3), 0);
     kit_mesh_world_close(&w);

@@ -7,7 +7,6 @@
  *
  * A world has a mesh and n runtimes, each with its own thread and one channel. The ring_hash cluster "c" places an RPC
  * by its header x-user. The tests call from one thread, those with racers also from one thread for each channel. */
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

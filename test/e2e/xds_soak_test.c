@@ -6,6 +6,7 @@
  * by default); there must be enough for a restart, an invalid and a deleted resource.
  *
  * The test's thread makes the changes. Each channel has a thread that calls (kits/load.h). */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "support/cmocka.h"
@@ -91,6 +92,14 @@ static void pause_calls(struct world *w)
         kit_load_wait(w->load[i], w->calls);
 }
 
+/* Waits for a request of the subject's type. The space tells Cluster from ClusterLoadAssignment. */
+static void wait_for_request_of(struct world *w, const struct subject *s)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%s ", s->type);
+    kit_mesh_wait_request(w->k, text);
+}
+
 static void forget_requests(struct world *w)
 {
     tc_free(kit_mesh_requests(w->k));
@@ -110,7 +119,10 @@ static void change(struct world *w, const struct subject *s, bool away)
     w->refused += !delete;
     if (away)
         kit_mesh_start_control_plane(w->k);
-    kit_mesh_wait_request(w->k, delete ? s->type : "NACK");
+    if (delete)
+        wait_for_request_of(w, s);
+    else
+        kit_mesh_wait_request(w->k, "NACK");
     pause_calls(w);
 }
 
@@ -133,7 +145,7 @@ static void one_round(struct world *w)
     forget_requests(w);
     if (change_it) {
         s->put(w);
-        kit_mesh_wait_request(w->k, s->type);
+        wait_for_request_of(w, s);
     }
     pause_calls(w);
 }

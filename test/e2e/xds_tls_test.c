@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/tls_mesh.h"
 #include "support/net/wire_proxy.h"

@@ -34,8 +34,8 @@ static void begin(void)
     load = kit_load_new(ch, RPS, KEYS);
 }
 
-/* Increments *n. Waits until the load has started as many calls as it starts in *n times `every_ms` milliseconds, or
- * those of SECONDS seconds if they are fewer. Returns false when it has waited for those of SECONDS seconds. */
+/* Increments *n and waits until the load has started the calls of its first *n times `every_ms` milliseconds, or of
+ * SECONDS if that is less. Returns false once SECONDS have passed: *n is one more than the ticks then. */
 static bool tick(uint64_t every_ms, unsigned *n)
 {
     uint64_t calls = (uint64_t)++ * n * every_ms * RPS / 1000;
@@ -72,7 +72,7 @@ static void route_switch(void **state)
     begin();
     while (tick(100, &n))
         kit_mesh_put_listener(k, "svc", n % 2 ? "c1" : "c0", BY_USER);
-    finish("route switched", n, 4);
+    finish("route switched", n - 1, 4);
 }
 
 static void endpoints_replaced(void **state)
@@ -83,7 +83,7 @@ static void endpoints_replaced(void **state)
     begin();
     while (tick(100, &n))
         kit_mesh_put_endpoints(k, "c0", n % 2 ? "0/a: 2, 3" : "0/a: 0, 1", NULL);
-    finish("all endpoints replaced", n, 4);
+    finish("all endpoints replaced", n - 1, 4);
 }
 
 static void goaway_on_each(void **state)
@@ -94,7 +94,7 @@ static void goaway_on_each(void **state)
     kit_mesh_put_endpoints(k, "c0", "0/a: 0, 1, 2, 3", NULL);
     while (tick(50, &n))
         kit_mesh_goaway(k, n % 4);
-    finish("GOAWAY", n, 4);
+    finish("GOAWAY", n - 1, 4);
 }
 
 /* The control plane is down for half a second, then up for half a second. Every second time it comes back with other
@@ -112,7 +112,7 @@ static void control_plane_restart(void **state)
         if (n % 4 == 1)
             kit_mesh_put_endpoints(k, "c0", n % 8 == 1 ? "0/a: 2, 3" : "0/a: 0, 1", NULL);
     }
-    finish("control plane stopped or started", n, 4);
+    finish("control plane stopped or started", n - 1, 4);
 }
 
 int main(void)
