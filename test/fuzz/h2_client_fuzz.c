@@ -26,7 +26,7 @@ struct call {
 struct run {
     struct tc_fuzz_h2 h2;
     struct call calls[CALLS];
-    bool ready, closed, close_now;
+    bool ready, closed;
 };
 
 /* Cancels the call if it is open, and frees its memory. */

@@ -1,9 +1,10 @@
 /* An HTTP/2 server connection that echoes messages, while the peer sends arbitrary bytes (h2_script.h).
  *
  * A message that begins with 'd' is dropped, one that begins with 'x' ends its call. A message that comes while another
- * one is echoed is dropped, too. No event of a call comes after its end, and no message after the half-close. Every
- * call has ended when on_closed comes. struct run owns the calls, and keeps them until its end, so that late events are
- * seen. The streams are the connection's. One thread, on a manual loop. */
+ * one is echoed is dropped, too. No event of a call comes after its end, no message after the half-close, and neither
+ * message nor half-close after the status. Every call has ended when on_closed comes. struct run owns the calls, and
+ * keeps them until its end, so that late events are seen. The streams are the connection's. One thread, on a manual
+ * loop. */
 #include "h2_script.h"
 
 #include "base/mem.h"
@@ -56,12 +57,12 @@ static void on_deadline(struct tc_timer *timer)
 static void on_message(void *arg, struct tc_rstr *message)
 {
     struct call *c = arg;
-    TC_FUZZ_CHECK(!c->ended && !c->half_closed && message->len <= 4096);
+    TC_FUZZ_CHECK(!c->ended && !c->half_closed && !c->status_sent && message->len <= 4096);
     if (c->message) { /* act asked for it while another message is being echoed; on_written asks for the next one */
         tc_rstr_unref(message);
         return;
     }
-    if (c->status_sent || (message->len && message->data[0] == 'd')) {
+    if (message->len && message->data[0] == 'd') {
         tc_rstr_unref(message);
         tc_h2_stream_read(c->stream);
         return;
@@ -86,10 +87,9 @@ static void on_written(void *arg)
 static void on_half_close(void *arg)
 {
     struct call *c = arg;
-    TC_FUZZ_CHECK(!c->ended && !c->half_closed);
+    TC_FUZZ_CHECK(!c->ended && !c->half_closed && !c->status_sent);
     c->half_closed = true;
-    if (!c->status_sent)
-        finish(c, TORC_STATUS_OK);
+    finish(c, TORC_STATUS_OK);
 }
 
 static void on_end(void *arg, const struct tc_status *why)
