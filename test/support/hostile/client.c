@@ -79,7 +79,8 @@ static void on_result(const torc_result *r, void *arg)
     struct batch *b = arg;
     pthread_mutex_lock(&b->lock);
     b->done++;
-    snprintf(b->seen, sizeof(b->seen), "%s %s", torc_status_code_name(torc_result_code(r)), torc_result_text(r));
+    if (!b->wrong)
+        snprintf(b->seen, sizeof(b->seen), "%s %s", torc_status_code_name(torc_result_code(r)), torc_result_text(r));
     if (!matches(b->row->outcome, r) && !matches(b->row->or_else, r))
         b->wrong = true;
     pthread_cond_signal(&b->changed);

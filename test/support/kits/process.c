@@ -73,6 +73,7 @@ struct kit_mesh *kit_process_mesh(const char *victim)
 struct kit_process *kit_process_new(struct kit_mesh *k, const char *limits)
 {
     struct kit_process *c = TC_NEW(struct kit_process);
+    assert_non_null(getenv("TORC_BINARY_DIR"));
     char *torc = tc_asprintf("%s/torc", getenv("TORC_BINARY_DIR"));
     char *bootstrap = bootstrap_with(k, limits);
     c->out = temp_file();

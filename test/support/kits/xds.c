@@ -296,6 +296,7 @@ static void add_resource(struct delta *d, const struct tc_xds_resource_type *typ
 /* Sets the one resource error. `name` must live as long as the message. */
 static void add_error(struct delta *d, const char *name)
 {
+    assert_int_equal(d->m.n_resource_errors, 0); /* room for one */
     envoy__service__discovery__v3__resource_error__init(&d->error);
     envoy__service__discovery__v3__resource_name__init(&d->error_name);
     google__rpc__status__init(&d->detail);

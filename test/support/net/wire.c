@@ -133,15 +133,23 @@ const char *wire_enter(void)
         return why;
     }
     prctl(PR_SET_DUMPABLE, 1); /* needed to write to /proc/self, and by the leak sanitizer, which traces the process */
-    int s = map_user(uid, gid) ? socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
-    int tun = s >= 0 && set_flags(s, "lo") == 0 ? open_tun() : -1;
-    if (tun < 0)
-        snprintf(why, sizeof(why), "no tun device in a namespace of one's own: %s", strerror(errno));
-    else
+    const char *what = NULL;   /* what failed */
+    int s = -1, tun = -1;
+    if (!map_user(uid, gid))
+        what = "map of the user";
+    else if ((s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) < 0)
+        what = "socket";
+    else if (set_flags(s, "lo") != 0)
+        what = "loopback device";
+    else if ((tun = open_tun()) < 0)
+        what = "tun device";
+    if (what)
+        snprintf(why, sizeof(why), "no %s in a namespace of one's own: %s", what, strerror(errno));
+    if (tun >= 0)
         close(tun);
     if (s >= 0)
         close(s);
-    return tun < 0 ? why : NULL;
+    return what ? why : NULL;
 }
 
 /* --- packets --- */
