@@ -1,6 +1,8 @@
-/* Shared declarations of bench/memory's clients. `PROGRAM idle|connections|calls PORT N` prints a number of bytes:
+/* Shared declarations of bench/memory's clients. `PROGRAM idle|connections|calls PORT N` connects, completes an RPC, so
+ * that what a process needs once is there, and prints a number of bytes:
  *
- *     idle          resident memory of the process with one idle channel (N is not used, but must not be 0)
+ *     idle          resident memory of the process after that, with the connection open and no RPC (N is not used, but
+ *                   must not be 0)
  *     connections   what each of N idle connections adds to the process's own memory
  *     calls         what each of N calls without an answer adds to the process's own memory */
 #ifndef TORC_BENCH_MEMORY_H

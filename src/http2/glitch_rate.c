@@ -37,11 +37,15 @@ bool tc_h2_glitch_rate_is_high(const struct tc_h2_glitch_rate *rate, uint64_t no
 static void rate_pay(struct tc_h2_glitch_rate *rate, int64_t limit, uint64_t now_ms)
 {
     uint64_t passed_ms = now_ms - rate->at_ms;
-    int64_t paid = passed_ms < PAID_MS ? (int64_t)passed_ms * limit / 1000 : INT64_MAX;
-    if (rate->frames > 0 && paid == 0)
-        return;
-    rate->frames -= rate->frames > 0 ? TC_MIN(rate->frames, paid) : 0;
+    int64_t paid = passed_ms < PAID_MS ? (int64_t)passed_ms * limit + rate->paid_part : INT64_MAX; /* in 1/1000 */
     rate->at_ms = now_ms;
+    if (rate->frames <= paid / 1000) {
+        rate->frames = TC_MIN(rate->frames, INT64_C(0));
+        rate->paid_part = 0;
+    } else {
+        rate->frames -= paid / 1000;
+        rate->paid_part = (int)(paid % 1000);
+    }
 }
 
 bool tc_h2_glitch_rate_add(struct tc_h2_glitch_rate *rate, int64_t frames, int64_t limit, uint64_t now_ms)

@@ -11,7 +11,8 @@
 struct tc_h2_glitch_rate {
     struct tc_lref ref; /* of the connections to the peer, and of the object that makes them */
     int64_t frames;     /* the count; negative: credit, which glitches.c gives and limits */
-    uint64_t at_ms;     /* the time up to which `frames` is reduced */
+    int paid_part;      /* thousandths of a frame, by which `frames` is to be reduced beside whole frames */
+    uint64_t at_ms;     /* the time up to which both are reckoned */
 };
 
 /* Returns a rate of 0 with one reference. */
@@ -22,8 +23,9 @@ void tc_h2_glitch_rate_unref(struct tc_h2_glitch_rate *rate); /* NULL is allowed
  * the count exceeds the allowance of two seconds (2 * limit); the count is cut to that allowance then. `now_ms` is a
  * time of tc_loop_now_ms. */
 bool tc_h2_glitch_rate_add(struct tc_h2_glitch_rate *rate, int64_t frames, int64_t limit, uint64_t now_ms);
-/* Returns true if the count is above 1,000, and was last reduced less than two seconds ago. The owner keeps such a
- * rate, so that the peer's next connection begins with it. */
+/* Returns true if the count is above 1,000 and less than two seconds old (at_ms): after two seconds nothing would be
+ * left of it. The subchannel pool keeps the struct tc_connection of such a rate, so that the next connection to the
+ * peer begins with the rate. */
 bool tc_h2_glitch_rate_is_high(const struct tc_h2_glitch_rate *rate, uint64_t now_ms);
 
 #endif

@@ -12,12 +12,20 @@ bool __wrap_pgt_messages_run(struct tc_slice program TC_UNUSED,
                              const Google__Protobuf__Compiler__CodeGeneratorRequest *request,
                              struct tc_buf *response TC_UNUSED, char **why)
 {
-    TC_FUZZ_CHECK(google__protobuf__compiler__code_generator_request__get_packed_size(request) > 0);
+    size_t size = google__protobuf__compiler__code_generator_request__get_packed_size(request);
+    uint8_t *bytes = malloc(size + 1);
+    TC_FUZZ_CHECK(google__protobuf__compiler__code_generator_request__pack(request, bytes) == size);
+    Google__Protobuf__Compiler__CodeGeneratorRequest *read =
+        google__protobuf__compiler__code_generator_request__unpack(NULL, size, bytes);
+    TC_FUZZ_CHECK(read && read->n_proto_file == request->n_proto_file);
+    google__protobuf__compiler__code_generator_request__free_unpacked(read, NULL);
+    free(bytes);
     return tc_refuse(why, "not run here");
 }
 
-/* Checks that comments of a .proto do not end the generated comment that quotes them: the rest would be code. */
-static void check_header(const char *text)
+/* Checks a generated file: each comment ends its line and contains no other mark of a comment. Else a comment of the
+ * .proto could end the generated comment that quotes it, and the rest would be code. */
+static void check_comments(const char *text)
 {
     bool inside = false;
     for (; *text; text++) {
@@ -48,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             google__protobuf__compiler__code_generator_response__unpack(NULL, response.len, (uint8_t *)response.data);
         TC_FUZZ_CHECK(r && r->supported_features == 1 && (!r->error || r->n_file == 0));
         for (size_t i = 0; i < r->n_file; i++)
-            check_header(r->file[i]->content);
+            check_comments(r->file[i]->content);
         google__protobuf__compiler__code_generator_response__free_unpacked(r, NULL);
     }
     free(why);

@@ -511,6 +511,17 @@ static void next_connection_pays(void **state)
     }
 }
 
+/* A rate below the limit stays allowed however often it is reckoned: no part of a frame is lost. */
+static void parts_of_frames_are_paid(void **state)
+{
+    (void)state;
+    struct tc_h2_glitch_rate *rate = tc_h2_glitch_rate_new();
+    for (uint64_t ms = 0; ms < 60000; ms++) /* 1,500 frames a second */
+        assert_true(tc_h2_glitch_rate_add(rate, 1 + (int64_t)(ms % 2), 1999, ms));
+    assert_in_range(rate->frames, 0, 2);
+    tc_h2_glitch_rate_unref(rate);
+}
+
 /* Header blocks of closed streams are skipped, CONTINUATION included. Each byte may be a field: it counts as
  * TC_H2_BLOCK_BYTE bytes of other frames. */
 static void skipped_blocks(void **state)
@@ -545,6 +556,7 @@ int main(void)
         cmocka_unit_test(fields_beyond_the_limit),
         cmocka_unit_test(fields_of_many_blocks),
         cmocka_unit_test(next_connection_pays),
+        cmocka_unit_test(parts_of_frames_are_paid),
         cmocka_unit_test(skipped_blocks),
         cmocka_unit_test(unknown_types_are_ignored),
         cmocka_unit_test(frames_after_the_end),
