@@ -1,6 +1,6 @@
 /* A mailbox: messages from any thread to a loop that may end. While the box is open they run in order on the loop's
- * thread; after that they are dropped. For objects that several runtimes share: no runtime has to know when another
- * ends. */
+ * thread; after that they are dropped. For objects that several runtimes share, and for answers of the background
+ * thread: a sender need not know when the loop ends. */
 #ifndef TC_IO_MAILBOX_H
 #define TC_IO_MAILBOX_H
 
@@ -16,7 +16,8 @@ struct tc_mail {
     /* Called if the box is closed, inside of tc_mailbox_close or of any sender's tc_mailbox_send. Every message that
      * was sent before has run or was dropped by then; only the one that called tc_mailbox_close may still run. No other
      * message of the box is dropped meanwhile. Neither the closer nor a sender may hold a lock that `drop` of any
-     * message takes. NULL: nothing to do. */
+     * message takes. NULL: nothing to do; a message that is dropped so must stay alive until a later message of the
+     * box has run or was dropped, or tc_mailbox_close has returned. */
     void (*drop)(struct tc_mail *mail);
 };
 
