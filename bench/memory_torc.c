@@ -22,7 +22,7 @@ enum { IDLE_S = 4 };
 struct run {
     torc_runtime *runtime;
     const char *port;
-    unsigned n, connected, started; /* connected: connections of the observed channel */
+    unsigned n, connected; /* connected: connections of the observed channel */
 };
 
 static const char everyone[] = "{\"loadBalancingConfig\":[{\"round_robin\":{}}]}";

@@ -17,10 +17,6 @@
 static const char *const programs[CLIENTS] = {"bench_rpc_torc", "bench_rpc_nghttp2", "bench_rpc_grpc", "bench_rpc_go"};
 static const char *const titles[CLIENTS] = {"torc", "bare nghttp2", "gRPC C++", "grpc-go"};
 
-struct figures {
-    double rps, cpu_us, p50_us;
-};
-
 enum { CPU, TIME, P50, MBPS, RATE, FIGURES };
 static const char *const units[FIGURES] = {"us", "us", "us", "MB/s", "k/s"}; /* MB/s: of messages in one direction */
 
