@@ -5,8 +5,9 @@
  *
  * Prints its port, and runs until it is killed. The epoll data of a connection's socket is its struct conn, which
  * conn_close frees; that of the listening socket is NULL. A stream's struct stream is the user data of the nghttp2
- * stream, and on_close frees it; one whose connection closes first is not freed. While a connection has unsent
- * bytes, the server takes no more frames from the connection's session. Read conn_turn first. */
+ * stream and stands in its connection's list; on_close frees it, or conn_close if the connection closes first. While a
+ * connection has unsent bytes, the server takes no more frames from the connection's session. A connection for which
+ * there is no memory is closed. Read conn_turn first. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -28,11 +29,13 @@ struct conn {
     int fd;
     uint8_t *unsent; /* what the socket did not take; owned; NULL: nothing */
     size_t unsent_len;
+    struct stream *streams; /* open; owned */
 };
 
 /* A request. */
 struct stream {
-    size_t len, at; /* bytes of the body that came, and those of them that were sent back */
+    struct stream *next, **link; /* link: what points at this stream, conn.streams or another stream's `next` */
+    size_t len, at;              /* bytes of the body that came, and those of them that were sent back */
     uint8_t body[MAX_BODY];
 };
 
@@ -45,13 +48,19 @@ static int epoll;
 
 static int on_begin(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {
-    (void)arg;
-    struct stream *s = frame->hd.type == NGHTTP2_HEADERS ? malloc(sizeof(*s)) : NULL;
-    if (s) {
-        s->len = s->at = 0;
-        nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, s);
-    }
-    return 0;
+    struct conn *c = arg;
+    if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+        return 0;
+    struct stream *s = malloc(sizeof(*s));
+    if (!s)
+        return NGHTTP2_ERR_CALLBACK_FAILURE;
+    s->len = s->at = 0;
+    s->link = &c->streams;
+    s->next = c->streams;
+    if (s->next)
+        s->next->link = &s->next;
+    c->streams = s;
+    return nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, s);
 }
 
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data, size_t len, void *arg)
@@ -93,64 +102,88 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     return 0;
 }
 
+static void stream_free(struct stream *s)
+{
+    *s->link = s->next;
+    if (s->next)
+        s->next->link = s->link;
+    free(s);
+}
+
 static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *arg)
 {
     (void)error, (void)arg;
-    free(nghttp2_session_get_stream_user_data(session, id));
+    struct stream *s = nghttp2_session_get_stream_user_data(session, id);
+    if (s)
+        stream_free(s);
     return 0;
 }
 
 static void conn_close(struct conn *c)
 {
     nghttp2_session_del(c->session);
+    while (c->streams)
+        stream_free(c->streams);
     close(c->fd);
     free(c->unsent);
     free(c);
 }
 
-static void conn_accept(int listener)
+/* Makes the session and submits its SETTINGS. Returns false if there is no memory. */
+static bool make_session(struct conn *c)
 {
     static const nghttp2_settings_entry settings[] = {{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, 1000}};
-    const int one = 1;
     nghttp2_session_callbacks *callbacks;
-    struct conn *c = calloc(1, sizeof(*c));
-    if (!c || (c->fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) < 0 ||
-        nghttp2_session_callbacks_new(&callbacks) != 0) {
-        free(c);
-        return;
-    }
-    setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    if (nghttp2_session_callbacks_new(&callbacks) != 0)
+        return false;
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
-    nghttp2_session_server_new(&c->session, callbacks, c);
+    int rc = nghttp2_session_server_new(&c->session, callbacks, c);
     nghttp2_session_callbacks_del(callbacks);
-    nghttp2_submit_settings(c->session, NGHTTP2_FLAG_NONE, settings, 1);
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
-    epoll_ctl(epoll, EPOLL_CTL_ADD, c->fd, &event);
+    return rc == 0 && nghttp2_submit_settings(c->session, NGHTTP2_FLAG_NONE, settings, 1) == 0;
 }
 
-/* Sends the bytes, and keeps in `unsent` a copy of those that the socket did not take, or loses them if there is no
- * memory. Frees the old `unsent`, so `data` must not be it. Returns false if the connection is gone. */
+static void conn_accept(int listener)
+{
+    const int one = 1;
+    int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0)
+        return;
+    struct conn *c = calloc(1, sizeof(*c));
+    if (!c) {
+        close(fd);
+        return;
+    }
+    c->fd = fd;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
+    if (!make_session(c) || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+        conn_close(c);
+}
+
+/* Sends the bytes, and keeps in `unsent`, which must be NULL, a copy of those that the socket did not take. Returns
+ * false if the connection is gone or there is no memory. */
 static bool conn_write(struct conn *c, const uint8_t *data, size_t len)
 {
     ssize_t n = len ? send(c->fd, data, len, MSG_NOSIGNAL) : 0;
     if (n < 0 && errno != EAGAIN)
         return false;
     size_t sent = n > 0 ? (size_t)n : 0;
-    uint8_t *rest = sent < len ? malloc(len - sent) : NULL;
-    if (rest)
-        memcpy(rest, data + sent, len - sent);
-    free(c->unsent);
-    c->unsent = rest;
-    c->unsent_len = rest ? len - sent : 0;
-    struct epoll_event event = {.events = EPOLLIN | (rest ? EPOLLOUT : 0u), .data.ptr = c};
-    return !rest || epoll_ctl(epoll, EPOLL_CTL_MOD, c->fd, &event) == 0;
+    if (sent == len)
+        return true;
+    c->unsent_len = len - sent;
+    c->unsent = malloc(c->unsent_len);
+    if (!c->unsent)
+        return false;
+    memcpy(c->unsent, data + sent, c->unsent_len);
+    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT, .data.ptr = c};
+    return epoll_ctl(epoll, EPOLL_CTL_MOD, c->fd, &event) == 0;
 }
 
 /* Writes what the session has to send, until it has no more or the socket takes no more. Returns false if the session
- * failed or the connection is gone. */
+ * failed, the connection is gone, or there is no memory. */
 static bool conn_send(struct conn *c)
 {
     static uint8_t out[BUFFER];
