@@ -11,15 +11,22 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* The functions connect_to, start_tls and set_nonblocking return false with a message on stderr if they fail. */
+
 static bool connect_to(struct wire *w, const char *host, const char *port)
 {
     struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *found;
-    if (getaddrinfo(host, port, &hints, &found) != 0)
+    int rc = getaddrinfo(host, port, &hints, &found);
+    if (rc != 0) {
+        fprintf(stderr, "bench/nghttp2_client: no address: %s\n", gai_strerror(rc));
         return false;
+    }
     int one = 1;
     w->fd = socket(AF_INET, SOCK_STREAM, 0);
     bool ok = w->fd >= 0 && connect(w->fd, found->ai_addr, found->ai_addrlen) == 0 &&
               setsockopt(w->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) == 0;
+    if (!ok)
+        fprintf(stderr, "bench/nghttp2_client: no connection: %m\n");
     freeaddrinfo(found);
     return ok;
 }
@@ -28,30 +35,36 @@ static bool start_tls(struct wire *w, const char *host, const char *roots)
 {
     static const unsigned char h2[] = "\x02h2";
     SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
-    if (!ctx || SSL_CTX_load_verify_locations(ctx, roots, NULL) != 1)
-        return false;
-    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
-    SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    w->ssl = SSL_new(ctx);
+    if (ctx && SSL_CTX_load_verify_locations(ctx, roots, NULL) == 1) {
+        SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+        SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+        w->ssl = SSL_new(ctx);
+    }
     SSL_CTX_free(ctx);
-    return w->ssl && X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(w->ssl), host) == 1 &&
-           SSL_set_alpn_protos(w->ssl, h2, sizeof(h2) - 1) == 0 && SSL_set_fd(w->ssl, w->fd) == 1 &&
-           SSL_connect(w->ssl) == 1;
+    if (w->ssl && X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(w->ssl), host) == 1 &&
+        SSL_set_alpn_protos(w->ssl, h2, sizeof(h2) - 1) == 0 && SSL_set_fd(w->ssl, w->fd) == 1 &&
+        SSL_connect(w->ssl) == 1)
+        return true;
+    fprintf(stderr, "bench/nghttp2_client: no TLS connection\n");
+    ERR_print_errors_fp(stderr);
+    return false;
+}
+
+static bool set_nonblocking(const struct wire *w)
+{
+    if (fcntl(w->fd, F_SETFL, fcntl(w->fd, F_GETFL) | O_NONBLOCK) == 0)
+        return true;
+    fprintf(stderr, "bench/nghttp2_client: no O_NONBLOCK: %m\n");
+    return false;
 }
 
 bool wire_open(struct wire *w, const char *host, const char *port, const char *roots)
 {
-    w->ssl = NULL;
-    if (!connect_to(w, host, port)) {
-        fprintf(stderr, "bench/nghttp2_client: no connection: %m\n");
-        return false;
-    }
-    if (roots && !start_tls(w, host, roots)) {
-        fprintf(stderr, "bench/nghttp2_client: no TLS connection\n");
-        ERR_print_errors_fp(stderr);
-        return false;
-    }
-    return fcntl(w->fd, F_SETFL, fcntl(w->fd, F_GETFL) | O_NONBLOCK) == 0;
+    *w = (struct wire){.fd = -1};
+    if (connect_to(w, host, port) && (!roots || start_tls(w, host, roots)) && set_nonblocking(w))
+        return true;
+    wire_close(w);
+    return false;
 }
 
 /* Turns what SSL_read or SSL_write returned into what wire_receive and wire_send return. */
@@ -90,5 +103,6 @@ bool wire_wait(const struct wire *w, bool send)
 void wire_close(struct wire *w)
 {
     SSL_free(w->ssl);
-    close(w->fd);
+    if (w->fd >= 0)
+        close(w->fd);
 }

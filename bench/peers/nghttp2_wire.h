@@ -13,8 +13,7 @@ struct wire {
 };
 
 /* Connects by IPv4. `roots` is the file of trusted certificates; NULL: no TLS. With TLS, `host` must be an IP address.
- * Returns false if that fails, with a message on stderr unless only O_NONBLOCK could not be set; the wire must not be
- * used then. */
+ * Returns false with a message on stderr if that fails; nothing is open then, and the wire must not be used. */
 bool wire_open(struct wire *w, const char *host, const char *port, const char *roots);
 /* Return the number of bytes sent or received; 0 if the call would block; negative if the connection is gone. */
 ssize_t wire_send(struct wire *w, const void *data, size_t len);
