@@ -43,13 +43,13 @@ static bool read_number(const char *text, unsigned long least, unsigned long mos
     return *text && !*end && *number >= least && *number <= most;
 }
 
-/* Parses AMOUNT: seconds, above 0 and below 1000, or a number of RPCs, at least 1, followed by x, which becomes
+/* Parses AMOUNT: seconds, above 0 and below 1000, or a number of RPCs, 1 to 10^9, followed by x, which becomes
  * `limit`. Returns false for any other text. */
 static bool read_amount(struct client *c, const char *text, double *seconds)
 {
     char *end;
     *seconds = strtod(text, &end);
-    if (strcmp(end, "x") == 0)
+    if (strcmp(end, "x") == 0 && *seconds >= 1 && *seconds <= 1e9)
         c->limit = (uint64_t)*seconds;
     return c->limit > 0 || (!*end && *seconds > 0 && *seconds < 1000);
 }
@@ -112,8 +112,9 @@ uint64_t client_done(struct client *c, uint64_t started_ns)
         return now;
     }
     c->rpcs++;
+    uint64_t latency_ns = now - started_ns;
     if (c->n_latencies < LATENCIES_MAX)
-        c->latencies_ns[c->n_latencies++] = (uint32_t)(now - started_ns);
+        c->latencies_ns[c->n_latencies++] = latency_ns < UINT32_MAX ? (uint32_t)latency_ns : UINT32_MAX;
     return now;
 }
 
@@ -129,9 +130,11 @@ int client_report(struct client *c)
     double cpu = (double)(process_cpu_ns() - c->first_cpu_ns) / 1e9;
     if (client_hook)
         client_hook(c, true);
-    qsort(c->latencies_ns, c->n_latencies, sizeof(*c->latencies_ns), by_value);
-    double p50 = c->n_latencies ? c->latencies_ns[c->n_latencies / 2] / 1e3 : 0;
-    printf("%llu %.6f %.6f %.2f\n", (unsigned long long)c->rpcs, seconds, cpu, p50);
+    if (c->rpcs) {
+        qsort(c->latencies_ns, c->n_latencies, sizeof(*c->latencies_ns), by_value);
+        double p50 = c->latencies_ns[c->n_latencies / 2] / 1e3;
+        printf("%llu %.6f %.6f %.2f\n", (unsigned long long)c->rpcs, seconds, cpu, p50);
+    }
     free(c->latencies_ns);
     free((char *)c->payload);
     return c->rpcs ? 0 : 1;
