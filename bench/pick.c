@@ -109,7 +109,7 @@ int main(int argc, char **argv)
     measure_pin(0);
     for (size_t s = 0; s < SIZES; s++)
         measure(&f, s);
-    f.counted = pick_count(sizes, SIZES, f.instructions);
+    f.counted = pick_count(SIZES, f.instructions);
     report(&f);
     return 0;
 }

@@ -36,9 +36,9 @@ void pick_world_free(struct pick_world *w);
 void pick_run(struct pick_world *w, enum pick_level level, unsigned picks);
 
 /* Counts the instructions of a pick at each level and number of endpoints, by running this program under callgrind with
- * the argument "counted": out[i][level] is for the i-th of main's sizes; `sizes` itself is not read. Returns false with
- * a line that says why the count is skipped; `out` is incomplete then. */
-bool pick_count(const size_t *sizes, size_t n_sizes, double (*out)[PICK_LEVELS]);
+ * the argument "counted": out[i][level] is for the i-th of main's n_sizes sizes. Returns false with a line that says
+ * why the count is skipped; `out` is incomplete then. */
+bool pick_count(size_t n_sizes, double (*out)[PICK_LEVELS]);
 /* The program's work under callgrind: dumps the costs of 1,000 picks for each size and level. Returns the exit status:
  * 0, or 1 if built without valgrind's headers. */
 int pick_counted(const size_t *sizes, size_t n_sizes);

@@ -67,10 +67,9 @@ static bool run_callgrind(const char *folder)
     return WIFEXITED(rc) && WEXITSTATUS(rc) == 0;
 }
 
-bool pick_count(const size_t *sizes, size_t n_sizes, double (*out)[PICK_LEVELS])
+bool pick_count(size_t n_sizes, double (*out)[PICK_LEVELS])
 {
     char folder[] = "/tmp/bench_pick.XXXXXX", path[600];
-    (void)sizes;
     memset(out, 0, n_sizes * sizeof(*out));
     if (!mkdtemp(folder)) {
         perror(folder);
@@ -105,9 +104,8 @@ int pick_counted(const size_t *sizes, size_t n_sizes)
     return 1;
 }
 
-bool pick_count(const size_t *sizes, size_t n_sizes, double (*out)[PICK_LEVELS])
+bool pick_count(size_t n_sizes, double (*out)[PICK_LEVELS])
 {
-    (void)sizes;
     memset(out, 0, n_sizes * sizeof(*out));
     printf("skipped: instructions (built without valgrind's headers)\n");
     return false;
