@@ -9,7 +9,7 @@
 
 #include "measure.h"
 
-/* One of the asynchronous RPCs; starts the next one when it ends. */
+/* One of the asynchronous RPCs; starts the next one when it ends, unless the run is over or has failed. */
 struct slot {
     struct run *run;
     uint64_t started_ns;
@@ -26,11 +26,15 @@ void run_failed(struct run *r, int code, const char *message)
 /* Returns true if the RPC was answered with as many bytes as the request has. Otherwise fails the run. */
 static bool good(struct run *r, const torc_result *result)
 {
-    if (torc_result_code(result) == TORC_STATUS_OK &&
-        torc_message_size(torc_result_response(result)) == r->c.payload_size)
-        return true;
-    run_failed(r, torc_result_code(result), torc_result_text(result));
-    return false;
+    if (torc_result_code(result) != TORC_STATUS_OK) {
+        run_failed(r, torc_result_code(result), torc_result_text(result));
+        return false;
+    }
+    if (torc_message_size(torc_result_response(result)) != r->c.payload_size) {
+        run_failed(r, 0, "an answer of another size");
+        return false;
+    }
+    return true;
 }
 
 static void on_result(const torc_result *result, void *arg)
@@ -41,19 +45,21 @@ static void on_result(const torc_result *result, void *arg)
     if (!good(r, result))
         return;
     uint64_t now = client_done(&r->c, s->started_ns);
-    if (!client_over(&r->c, now))
+    if (!client_over(&r->c, now) && !r->failed)
         start(s);
 }
 
 static void start(struct slot *s)
 {
     struct run *r = s->run;
+    torc_error *error = NULL;
     s->started_ns = measure_wall_ns();
-    r->under_way++;
     if (torc_unary_async(r->channel, CLIENT_METHOD, r->c.payload, r->c.payload_size, &r->lending, on_result, s, NULL,
-                         NULL)) {
-        r->under_way--;
-        r->failed = true;
+                         &error) == 0) {
+        r->under_way++;
+    } else {
+        run_failed(r, 0, torc_error_text(error));
+        torc_error_free(error);
     }
 }
 
@@ -72,7 +78,7 @@ static void run_blocking(struct run *r)
 static void run_async(struct run *r)
 {
     struct slot *slots = calloc(r->c.outstanding, sizeof(*slots));
-    for (unsigned i = 0; slots && i < r->c.outstanding; i++) {
+    for (unsigned i = 0; slots && i < r->c.outstanding && !r->failed; i++) {
         slots[i].run = r;
         start(&slots[i]);
     }
@@ -81,7 +87,7 @@ static void run_async(struct run *r)
     free(slots);
 }
 
-/* Makes the runtime and the channel. Returns false if that fails; some failures have a message on stderr. */
+/* Makes the runtime and the channel. Returns false with a message on stderr if that fails. */
 static bool open_channel(struct run *r)
 {
     char target[128];
@@ -102,14 +108,14 @@ static bool open_channel(struct run *r)
         snprintf(target, sizeof(target), "ipv4:%s:%s", host, r->c.port);
     struct torc_channel_options options = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
     struct torc_tls_files files = {TORC_SIZE(torc_tls_files), .ca_certificate_file = r->c.roots};
-    if (r->c.roots && !(options.credentials = torc_credentials_tls_files(&files, &error))) {
-        fprintf(stderr, "bench/rpc_torc: %s\n", torc_error_text(error));
-        torc_error_free(error);
-        return false;
-    }
-    r->runtime = torc_runtime_new(&o, NULL);
-    r->channel = r->runtime ? torc_channel_new(r->runtime, target, &options, NULL) : NULL;
+    if (r->c.roots)
+        options.credentials = torc_credentials_tls_files(&files, &error);
+    r->runtime = options.credentials ? torc_runtime_new(&o, &error) : NULL;
+    r->channel = r->runtime ? torc_channel_new(r->runtime, target, &options, &error) : NULL;
     torc_credentials_unref(options.credentials);
+    if (!r->channel)
+        run_failed(r, 0, torc_error_text(error));
+    torc_error_free(error);
     return r->channel != NULL;
 }
 

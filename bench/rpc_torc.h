@@ -13,12 +13,12 @@ struct run {
     torc_channel *channel;
     struct torc_call_options lending; /* of asynchronous unary RPCs: requests are lent, not copied */
     unsigned under_way;               /* asynchronous RPCs or streams that have not ended */
-    bool failed;                      /* no further message of a stream is sent then, and the exit status is 1 */
+    bool failed;                      /* no further RPC starts then, no message is sent, and the exit status is 1 */
 };
 
 /* Runs streams as the arguments say until client_over. Sets `failed` if one fails. */
 void run_streams(struct run *r);
-/* Sets `failed` and prints the reason on stderr. code: a status code, or 0 where the failure is none of an RPC. */
+/* Sets `failed` and prints the reason on stderr. code: the RPC's status code; 0 if no RPC ended with a status. */
 void run_failed(struct run *r, int code, const char *message);
 
 #endif

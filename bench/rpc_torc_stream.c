@@ -11,33 +11,56 @@ struct stream {
     uint64_t started_ns;
 };
 
-/* Receives a message. Fails the run if the stream has ended, or if the message has another size than the payload. */
-static void receive(struct run *r, torc_stream *call)
+/* Fails the run with the status of a stream that has ended. */
+static void fail_ended(struct run *r, torc_stream *call)
+{
+    torc_result *result = torc_stream_finish(call);
+    run_failed(r, torc_result_code(result), torc_result_text(result));
+    torc_result_free(result);
+}
+
+/* Sends the payload. If the stream has ended, fails the run and returns false. */
+static bool send_payload(struct run *r, torc_stream *call, unsigned flags)
+{
+    if (torc_stream_send(call, r->c.payload, r->c.payload_size, flags, -1) == 0)
+        return true;
+    fail_ended(r, call);
+    return false;
+}
+
+/* Receives a message. If the stream has ended, or if the message has another size than the payload, fails the run and
+ * returns false. */
+static bool receive(struct run *r, torc_stream *call)
 {
     const torc_message *message = NULL;
     if (torc_stream_receive(call, -1, &message) != 1) {
-        torc_result *result = torc_stream_finish(call);
-        run_failed(r, torc_result_code(result), torc_result_text(result));
-        torc_result_free(result);
-    } else if (torc_message_size(message) != r->c.payload_size) {
-        run_failed(r, 0, "a message of another size");
+        fail_ended(r, call);
+        return false;
     }
+    if (torc_message_size(message) != r->c.payload_size) {
+        run_failed(r, 0, "a message of another size");
+        return false;
+    }
+    return true;
 }
 
 /* Runs one stream, blocking. With kind repeat, sends one message and counts all that come back. */
 static void run_one(struct run *r)
 {
-    const struct client *c = &r->c;
-    bool repeat = c->kind == CLIENT_REPEAT;
-    torc_stream *call = torc_stream_open(r->channel, repeat ? CLIENT_METHOD_REPEAT : CLIENT_METHOD, NULL, NULL);
+    bool repeat = r->c.kind == CLIENT_REPEAT;
+    torc_error *error = NULL;
+    torc_stream *call = torc_stream_open(r->channel, repeat ? CLIENT_METHOD_REPEAT : CLIENT_METHOD, NULL, &error);
+    if (!call) {
+        run_failed(r, 0, torc_error_text(error));
+        torc_error_free(error);
+        return;
+    }
     uint64_t now = measure_wall_ns();
-    r->failed = !call || (repeat && torc_stream_send(call, c->payload, c->payload_size, TORC_SEND_LAST, -1) != 0);
-    while (!r->failed && !client_over(c, now)) {
-        uint64_t started = now;
-        if (!repeat)
-            torc_stream_send(call, c->payload, c->payload_size, 0, -1);
-        receive(r, call);
-        now = client_done(&r->c, started);
+    bool ok = !repeat || send_payload(r, call, TORC_SEND_LAST);
+    while (ok && !client_over(&r->c, now)) {
+        ok = (repeat || send_payload(r, call, 0)) && receive(r, call);
+        if (ok)
+            now = client_done(&r->c, now);
     }
     torc_stream_cancel(call);
     torc_stream_free(call);
@@ -56,24 +79,19 @@ static void send_next(struct stream *s)
 }
 
 /* The echo of a message has come, so the message was written, and the stream takes the next one at once. Once the run
- * is over or has failed, half-closes the stream instead, and on_done follows. */
-static void on_echo(struct stream *s)
-{
-    struct run *r = s->run;
-    uint64_t now = client_done(&r->c, s->started_ns);
-    if (client_over(&r->c, now) || r->failed)
-        torc_stream_half_close(s->call);
-    else
-        send_next(s);
-}
-
+ * is over or has failed, half-closes the stream instead, and on_done follows. An echo of another size is not
+ * counted. */
 static void on_message(torc_stream *call, const torc_message *message, void *arg)
 {
     struct stream *s = arg;
-    (void)call;
-    if (torc_message_size(message) != s->run->c.payload_size)
-        run_failed(s->run, 0, "a message of another size");
-    on_echo(s);
+    struct run *r = s->run;
+    bool good = torc_message_size(message) == r->c.payload_size;
+    if (!good)
+        run_failed(r, 0, "a message of another size");
+    if ((good && client_over(&r->c, client_done(&r->c, s->started_ns))) || r->failed)
+        torc_stream_half_close(call);
+    else
+        send_next(s);
 }
 
 static void on_done(torc_stream *call, const torc_result *result, void *arg)
