@@ -125,7 +125,7 @@ static void processor(char *out, size_t size)
         if (strncmp(line, "model name", 10) != 0 || !colon)
             continue;
         line[strcspn(line, "\n")] = 0;
-        snprintf(out, size, "%s", colon + 2);
+        snprintf(out, size, "%s", colon + 1 + strspn(colon + 1, " \t"));
         break;
     }
     if (f)
