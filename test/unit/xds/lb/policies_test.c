@@ -41,15 +41,20 @@ static struct tc_xds_config *one_cluster(const char *more, const char *localitie
     return kit_config_config(kit_config_cluster("c", more, kit_config_eds(localities, eds_more)), NULL);
 }
 
-/* Ends the RPC of the last pick with OK. */
-static void finish(struct fake_lb *f)
+/* Ends the RPC of the last pick with this status code. */
+static void finish_with(struct fake_lb *f, enum torc_status_code code)
 {
-    struct tc_status ok = {0};
+    struct tc_status status = {.code = code};
     for (struct tc_call_tracker *t = f->pick.trackers, *next; t; t = next) {
         next = t->next;
-        t->on_done(t, &ok, NULL);
+        t->on_done(t, &status, NULL);
     }
     f->pick.trackers = NULL;
+}
+
+static void finish(struct fake_lb *f)
+{
+    finish_with(f, TORC_STATUS_OK);
 }
 
 static void ready(struct fake_lb *f, const char *addr)
@@ -130,7 +135,6 @@ static void old_snapshots_go(void **state)
         kit_config_update(f, tc_lb_config_ref(config),
                           kit_config_config(tc_cluster_config_ref(a), tc_cluster_config_ref(b[i]), NULL));
     }
-    ready(f, "1.1.1.1:1");
     assert_last_reference(b[0]);
     tc_cluster_config_unref(a);
     tc_cluster_config_unref(b[0]);
@@ -171,16 +175,9 @@ static void dns_is_asked_again(void **state)
 /* Makes n RPCs, which must go to 1.1.1.1:1. The first `failing` RPCs fail. */
 static void serve(struct fake_lb *f, unsigned n, unsigned failing)
 {
-    struct tc_status failed = {.code = TORC_STATUS_INTERNAL};
     for (unsigned i = 0; i < n; i++) {
         assert_string_equal(fake_lb_pick_hash(f, 7), "1.1.1.1:1");
-        if (i >= failing)
-            finish(f);
-        for (struct tc_call_tracker *t = f->pick.trackers, *next; t; t = next) {
-            next = t->next;
-            t->on_done(t, &failed, NULL);
-        }
-        f->pick.trackers = NULL;
+        finish_with(f, i < failing ? TORC_STATUS_INTERNAL : TORC_STATUS_OK);
     }
 }
 
@@ -207,7 +204,7 @@ static void outlier_detection(void **state)
     tc_loop_advance(f->loop, 5000);
     serve(f, 2, 1); /* one failure of three is at most 40 %, one of two is more */
     tc_loop_advance(f->loop, 5000);
-    /* The first priority fails, the second takes over, until the first is back. */
+    /* The first priority's endpoint is ejected: the second priority serves until the ejection ends. */
     assert_string_equal(fake_lb_pick_hash(f, 7), "QUEUE");
     ready(f, "2.2.2.2:2");
     assert_string_equal(fake_lb_pick_hash(f, 7), "2.2.2.2:2");
@@ -301,15 +298,16 @@ static void aggregate_of_leaves(void **state)
         aggregate("c1", "c2"), kit_config_cluster("c1", RING_HASH, kit_config_eds("0/a: 1.1.1.1:1", NULL)),
         kit_config_cluster("c2", "", kit_config_eds("0/a: 2.2.2.2:2", NULL)), NULL);
     kit_config_update(f, cds_of("agg"), config);
+    assert_connects(f, ""); /* the ring_hash of c1 waits for an RPC */
     assert_string_equal(fake_lb_pick_hash(f, 7), "QUEUE");
     assert_connects(f, "1.1.1.1:1 ");
     fake_lb_set(f, "1.1.1.1:1", TORC_CONNECTIVITY_TRANSIENT_FAILURE);
-    assert_connects(f, "2.2.2.2:2 ");
+    assert_connects(f, "2.2.2.2:2 "); /* the round_robin of c2 does not wait */
     ready(f, "2.2.2.2:2");
     assert_string_equal(fake_lb_pick_hash(f, 7), "2.2.2.2:2");
     finish(f);
     fake_lb_set(f, "1.1.1.1:1", TORC_CONNECTIVITY_IDLE);
-    fake_lb_set(f, "1.1.1.1:1", TORC_CONNECTIVITY_READY);
+    ready(f, "1.1.1.1:1");
     assert_string_equal(fake_lb_pick_hash(f, 7), "1.1.1.1:1");
     finish(f);
     kit_config_lb_free(f);
@@ -343,6 +341,8 @@ static void aggregate_with_its_own_policy(void **state)
 #define DROP(category, n, of)                                                                                          \
     "{'category': '" category "', 'dropPercentage': {'numerator': " #n ", 'denominator': '" of "'}}"
 
+/* Picks n times, with another random number each time. Returns the share of RPCs that are dropped; their errors must
+ * contain the text. */
 static double drop_share(struct fake_lb *f, const char *text, size_t n)
 {
     struct tc_rng rng;
@@ -355,7 +355,7 @@ static double drop_share(struct fake_lb *f, const char *text, size_t n)
         if (dropped) {
             assert_int_equal(f->pick.status.code, TORC_STATUS_UNAVAILABLE);
             assert_non_null(strstr(fake_lb_pick_error(f), text));
-            /* Tried again, the RPC is dropped again. */
+            /* A second pick for the same RPC drops the RPC again. */
             assert_string_equal(fake_lb_pick_hash(f, 7), "DROP");
         }
         finish(f);
@@ -363,15 +363,17 @@ static double drop_share(struct fake_lb *f, const char *text, size_t n)
     return (double)drops / (double)n;
 }
 
+/* Asserts that the share is within 5 standard deviations of `want`. */
 static void drop_case(const char *drops, double want)
 {
+    enum { PICKS = 20000 };
     struct fake_lb *f = kit_config_lb("cds_experimental");
     kit_config_update(f, cds_of("c"), one_cluster(RING_HASH, "0/a: 1.1.1.1:1", drops));
     fake_lb_pick_hash(f, 7);
     if (fake_lb_count(f, NULL))
         ready(f, "1.1.1.1:1");
-    double got = drop_share(f, "EDS-configured drop: d", 20000);
-    if (got < want - 0.015 || got > want + 0.015)
+    double got = drop_share(f, "EDS-configured drop: d", PICKS);
+    if ((got - want) * (got - want) > 25 * want * (1 - want) / PICKS)
         fail_msg("%.4f, not %.4f", got, want);
     kit_config_lb_free(f);
 }
@@ -410,7 +412,7 @@ static void drops_everything_without_endpoints(void **state)
     kit_config_update(f, cds_of("c"), one_cluster(RING_HASH, "", text));
     assert_string_equal(fake_lb_pick_hash(f, 7), "DROP");
     assert_true(strlen(fake_lb_pick_error(f)) < 400);
-    /* Without the drops, the next pick fails for lack of endpoints. */
+    /* Without the drops, the next pick fails, since there are no endpoints. */
     kit_config_update(f, cds_of("c"), one_cluster(RING_HASH, "", NULL));
     assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_string_equal(fake_lb_pick_hash(f, 7), "FAIL");
