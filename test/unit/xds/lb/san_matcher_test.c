@@ -47,9 +47,9 @@ static void names_are_matched(void **state)
     assert_true(matches(TC_MATCH_REGEX, "a[0-9]+\\.test", TC_SAN_DNS, "a17.test"));
     assert_false(matches(TC_MATCH_REGEX, "a[0-9]+\\.test", TC_SAN_DNS, "xa17.test"));
     assert_false(matches(TC_MATCH_REGEX, ".*", TC_SAN_DNS, ""));
-    struct tc_string_matcher any = {.kind = TC_MATCH_PREFIX, .text = tc_slice_str("a.test")};
+    struct tc_string_matcher prefix = {.kind = TC_MATCH_PREFIX, .text = tc_slice_str("a.test")};
     uint64_t steps = TC_REGEX_MATCH_STEPS;
-    assert_false(tc_san_matches(&any, TC_SAN_DNS, tc_slice_of("a.test\0.b.test", 14), &steps));
+    assert_false(tc_san_matches(&prefix, TC_SAN_DNS, tc_slice_of("a.test\0.b.test", 14), &steps));
 }
 
 static bool check(const struct tc_san_check *c, const char *sans, const char *sni, const char *text)
@@ -82,7 +82,7 @@ static void certificates_are_checked(void **state)
     assert_false(check(&two, "DNS:1.test,DNS:2.test,DNS:3.test,DNS:4.test,DNS:5.test", "", "\"4.test\", ...)"));
 }
 
-/* A101: with by_sni, a certificate must cover the SNI that was sent. The matchers count only if none was sent. */
+/* A101: with by_sni, a certificate must cover the SNI that was sent. The matchers count only if no SNI was sent. */
 static void sni_is_checked(void **state)
 {
     (void)state;

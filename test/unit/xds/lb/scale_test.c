@@ -73,7 +73,7 @@ static const struct tc_eds *big_eds_of(size_t each, size_t changed, size_t addre
     if (!r)
         fail_msg("refused: %s", tc_validation_text(&errors));
     print_message("%zu endpoints, %zu bytes: decoded and validated in %.0f ms\n", each * LOCALITIES, all.len, ms);
-    assert_true(ms < 10000); /* a sanitizer on a slow machine */
+    assert_true(ms < 10000); /* leaves room for a sanitizer on a slow machine */
     tc_rstr_unref(name);
     tc_validation_fini(&errors);
     tc_buf_fini(&all);
@@ -134,7 +134,7 @@ static double update(struct fake_lb *f, const char *policy, const struct tc_eds 
     clock_t begin = clock();
     kit_config_update(f, cds_config(), kit_config_config(kit_config_cluster("c", policy, eds), NULL));
     double ms = (double)(clock() - begin) * 1e3 / CLOCKS_PER_SEC;
-    assert_true(ms < 20000); /* a sanitizer on a slow machine */
+    assert_true(ms < 20000); /* leaves room for a sanitizer on a slow machine */
     return ms;
 }
 
@@ -162,11 +162,12 @@ static void subchannels_stay(void **state)
     assert_int_equal(f->subchannels.len, CONNECTED);
     assert_int_equal(fake_lb_count(f, "10.0.7.208:80"), 0);
     assert_int_equal(fake_lb_count(f, "10.0.195.80:80"), 1); /* endpoint 50,000 */
-    size_t kept = 0;
-    for (size_t i = 0, j = 0; i < CONNECTED && j < CONNECTED; i++)
-        if (f->subchannels.data[i] == before.data[j] || f->subchannels.data[i] == before.data[++j])
-            kept++, j++;
-    assert_int_equal(kept, CONNECTED - 1);
+    /* The fake lists subchannels in the order of their creation: one has left the list, one was appended. */
+    size_t gone = 0;
+    while (gone < CONNECTED - 1 && f->subchannels.data[gone] == before.data[gone])
+        gone++;
+    for (size_t i = gone; i < CONNECTED - 1; i++)
+        assert_ptr_equal(f->subchannels.data[i], before.data[i + 1]);
     tc_vec_fini(&before);
     kit_config_lb_free(f);
 }

@@ -58,14 +58,14 @@ static const char providers[] = "{\"mesh\":" BOTH ",\"same\":" BOTH ",\"roots\":
     ",\"identity\":" FILE_WATCHER(IDENTITY) ",\"odd\":{\"plugin_name\":\"odd\",\"config\":{}}}";
 
 struct world {
-    struct tc_xds_client_pool *domain;
+    struct tc_xds_client_pool *pool;
     struct tc_xds_bootstrap *bootstrap;
 };
 
 static int setup(void **state)
 {
     struct world *w = TC_NEW(struct world);
-    w->domain = tc_xds_client_pool_new(NULL);
+    w->pool = tc_xds_client_pool_new(NULL);
     w->bootstrap = bootstrap_of(providers);
     *state = w;
     return 0;
@@ -74,17 +74,17 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct world *w = *state;
-    assert_true(tc_list_empty(tc_xds_client_pool_cert_providers(w->domain)));
-    tc_xds_client_pool_free(w->domain);
+    assert_true(tc_list_empty(tc_xds_client_pool_cert_providers(w->pool)));
+    tc_xds_client_pool_free(w->pool);
     tc_xds_bootstrap_unref(w->bootstrap);
     tc_free(w);
     return 0;
 }
 
-static size_t count(struct world *w)
+static size_t count_providers(struct world *w)
 {
     size_t n = 0;
-    TC_LIST_FOREACH(it, tc_xds_client_pool_cert_providers(w->domain)) n++;
+    TC_LIST_FOREACH(it, tc_xds_client_pool_cert_providers(w->pool)) n++;
     return n;
 }
 
@@ -94,24 +94,24 @@ static void providers_are_shared(void **state)
     struct world *w = *state;
     char *why = NULL;
     struct tc_cert_provider *a =
-        tc_cert_provider_get(tc_xds_client_pool_cert_providers(w->domain), w->bootstrap, "mesh", &why);
+        tc_cert_provider_get(tc_xds_client_pool_cert_providers(w->pool), w->bootstrap, "mesh", &why);
     struct tc_cert_provider *b =
-        tc_cert_provider_get(tc_xds_client_pool_cert_providers(w->domain), w->bootstrap, "same", &why);
+        tc_cert_provider_get(tc_xds_client_pool_cert_providers(w->pool), w->bootstrap, "same", &why);
     struct tc_cert_provider *c =
-        tc_cert_provider_get(tc_xds_client_pool_cert_providers(w->domain), w->bootstrap, "roots", &why);
+        tc_cert_provider_get(tc_xds_client_pool_cert_providers(w->pool), w->bootstrap, "roots", &why);
     assert_non_null(a);
     assert_ptr_equal(a, b);
     assert_ptr_not_equal(a, c);
-    assert_int_equal(count(w), 2);
+    assert_int_equal(count_providers(w), 2);
     tc_cert_provider_unref(a);
     tc_cert_provider_unref(c);
-    assert_int_equal(count(w), 1);
+    assert_int_equal(count_providers(w), 1);
     tc_cert_provider_unref(b);
     static const char *const bad[][2] = {
         {"none", "certificate provider instance \"none\" is not in the xDS bootstrap"},
         {"odd", "certificate provider instance \"odd\": plugin \"odd\" is not supported"}};
     for (size_t i = 0; i < TC_ARRAY_LEN(bad); i++) {
-        assert_null(tc_cert_provider_get(tc_xds_client_pool_cert_providers(w->domain), w->bootstrap, bad[i][0], &why));
+        assert_null(tc_cert_provider_get(tc_xds_client_pool_cert_providers(w->pool), w->bootstrap, bad[i][0], &why));
         assert_string_equal(why, bad[i][1]);
         tc_free(why);
     }
@@ -130,7 +130,7 @@ static struct tc_cluster_tls *tls_of(struct world *w, const char *tls, struct tc
                     "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext',%s}}}",
                     tls);
     struct tc_xds_resource *r = kit_resource_valid(&tc_cluster_type, &ctx, json);
-    struct tc_cluster_tls *t = tc_cluster_tls_new(w->domain, w->bootstrap, tc_cluster_of(r), why);
+    struct tc_cluster_tls *t = tc_cluster_tls_new(w->pool, w->bootstrap, tc_cluster_of(r), why);
     tc_xds_resource_unref(r);
     tc_free(json);
     return t;
