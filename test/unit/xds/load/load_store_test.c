@@ -102,7 +102,8 @@ static uint64_t report(struct tc_load_store *s, size_t localities, size_t catego
     return nameless;
 }
 
-/* A control plane renames localities and categories again and again, and takes no report. */
+/* A control plane renames localities and categories again and again between two reports. A cluster keeps at most 65,536
+ * localities, 1,024 categories and 16 MiB of names. RPCs beyond these bounds count without names. */
 static void names_are_bounded(void **state)
 {
     (void)state;
@@ -134,8 +135,22 @@ static void names_are_bounded(void **state)
     tc_load_store_free(s);
 }
 
-/* Adds a report of another loop with every kind of address. A report has no form for a vsock address, so that RPC
- * counts for the locality alone. */
+/* Moves the counts of one store to another, as remote_load.c does between loops. */
+static void hand_over(struct tc_load_store *from, struct tc_load_store *to)
+{
+    struct tc_arena arena;
+    Envoy__Config__Endpoint__V3__ClusterStats **stats;
+    const struct tc_load_filter all = {.all = true, .endpoints = true};
+    tc_arena_init(&arena, 0, 0);
+    size_t n = tc_load_store_take(from, &all, 0, &arena, &stats);
+    tc_load_stats_none_in_progress(stats, n);
+    tc_load_store_add(to, stats, n, 0);
+    tc_load_store_settle(from, true);
+    tc_arena_fini(&arena);
+}
+
+/* Adds a report of another loop with every kind of address. A report has no form for a vsock address, so the RPC to
+ * that address counts for the locality alone. */
 static void counts_of_another_loop(void **state)
 {
     TC_CASE(LS13);
@@ -153,15 +168,7 @@ static void counts_of_another_loop(void **state)
         tc_load_locality_metric(e, TC_LOAD_NAMED, tc_slice_str("m"), 1, 2);
         tc_load_locality_unref(e);
     }
-    struct tc_arena arena;
-    Envoy__Config__Endpoint__V3__ClusterStats **stats;
-    tc_arena_init(&arena, 0, 0);
-    const struct tc_load_filter all = {.all = true, .endpoints = true};
-    size_t n = tc_load_store_take(from, &all, 0, &arena, &stats);
-    tc_load_stats_none_in_progress(stats, n);
-    tc_load_store_add(to, stats, n, 0);
-    tc_load_store_settle(from, true);
-    tc_arena_fini(&arena);
+    hand_over(from, to);
     struct tc_load_locality *sum = b->localities;
     assert_int_equal(sum->in_progress, TC_ARRAY_LEN(addresses));
     assert_int_equal(sum->metrics.data[0].requests.now, TC_ARRAY_LEN(addresses));
@@ -215,20 +222,6 @@ static void counts_of_another_loop(void **state)
     tc_load_store_free(from);
     tc_load_store_free(to);
     tc_rstr_unref(name);
-}
-
-/* Moves the counts of one store to another, as remote_load.c does between loops. */
-static void hand_over(struct tc_load_store *from, struct tc_load_store *to)
-{
-    struct tc_arena arena;
-    Envoy__Config__Endpoint__V3__ClusterStats **stats;
-    const struct tc_load_filter all = {.all = true, .endpoints = true};
-    tc_arena_init(&arena, 0, 0);
-    size_t n = tc_load_store_take(from, &all, 0, &arena, &stats);
-    tc_load_stats_none_in_progress(stats, n);
-    tc_load_store_add(to, stats, n, 0);
-    tc_load_store_settle(from, true);
-    tc_arena_fini(&arena);
 }
 
 /* An RPC starts, a report goes out, and then the start is revoked: the next report counts the RPC as failed. */
