@@ -1,5 +1,5 @@
-/* The config selector: routes, weights, hashes, timeouts, clusters in use, and the budget of regular expressions.
- * kits/config makes its configs; no channel is around it. */
+/* The config selector without a channel: routes, weights, hashes, timeouts, clusters in use, and the budget of regular
+ * expressions. kits/config makes the configs. */
 #include <string.h>
 
 #include "support/case.h"
@@ -67,7 +67,7 @@ static void header(struct world *w, const char *name, const char *value)
     tc_headers_add(&w->headers, tc_slice_str(name), tc_slice_str(value));
 }
 
-/* Returns the cluster of an RPC, or the text that the RPC fails with. w->call holds the cluster until done. */
+/* Returns the cluster of an RPC, or the text that the RPC fails with. w->call holds the cluster until `done`. */
 static const char *choose(struct world *w, const char *path)
 {
     struct tc_select_args args = {
@@ -167,7 +167,7 @@ static void fractions_are_independent(void **state)
 
 #define HASHED(policies) "{'match': {'prefix': ''}, 'route': {'cluster': 'c', 'hashPolicy': [" policies "]}}"
 
-static void hash_of_a_header(void **state)
+static void hashes_of_headers_and_channels(void **state)
 {
     TC_CASE(HP01);
     TC_CASE(HP02);
@@ -183,15 +183,17 @@ static void hash_of_a_header(void **state)
     done(&w);
     use(&w, HASHED("{'filterState': {'key': 'io.grpc.channel_id'}}"), NULL);
     choose(&w, "/a/b");
+    assert_true(w.call.has_hash);
     uint64_t hash = w.call.hash;
     done(&w);
     choose(&w, "/c/d");
+    assert_true(w.call.has_hash);
     assert_true(w.call.hash == hash);
     done(&w);
     close_world(&w);
 }
 
-/* An RPC has one random hash, which all its picks use: the call's config has it before the first pick. */
+/* An RPC has one random hash, which all its picks use: the call's config has the hash before the first pick. */
 static void random_hash(void **state)
 {
     TC_CASE(HP12);
@@ -257,7 +259,7 @@ static void clusters_are_held(void **state)
     use(&w, TO("b"), NULL);
     done(&w);
     assert_string_equal(tc_buf_cstr(&w.log), "+a +b -a ");
-    /* An RPC that outlives the resolver. */
+    /* An RPC may outlive the resolver. */
     choose(&w, "/a/b");
     tc_cluster_refs_fini(&w.refs);
     tc_config_selector_unref(w.selector);
@@ -298,7 +300,7 @@ int main(void)
         cmocka_unit_test(routes_in_order),
         cmocka_unit_test(weights_and_fractions),
         cmocka_unit_test(fractions_are_independent),
-        cmocka_unit_test(hash_of_a_header),
+        cmocka_unit_test(hashes_of_headers_and_channels),
         cmocka_unit_test(random_hash),
         cmocka_unit_test(timeouts),
         cmocka_unit_test(clusters_are_held),

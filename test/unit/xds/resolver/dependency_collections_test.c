@@ -28,7 +28,7 @@ static const struct tc_eds_locality *locality(const struct kit_dependency *w, co
 {
     const struct tc_eds *eds = kit_dependency_cluster(w, name)->eds;
     assert_non_null(eds);
-    assert_in_range(i, 0, eds->priorities[0].n - 1);
+    assert_true(eds->n_priorities > 0 && i < eds->priorities[0].n);
     return &eds->priorities[0].localities[i];
 }
 
@@ -125,13 +125,14 @@ static void shared_collections(void **state)
     kit_dependency_answer(&w, KIT_CDS, KIT_CLUSTER("c") ", " KIT_CLUSTER("d"));
     kit_dependency_answer(
         &w, KIT_EDS, WITH("c", OUT_OF("l", "a", "") ", " OUT_OF("l", "b", "")) ", " WITH("d", OUT_OF("l", "a", "")));
-    kit_dependency_answer(&w, KIT_LEDS, COLLECTION("l", ENTRY("1.1.1.1", "1", "")));
-    for (int port = 1; port <= 2; port++) {
-        const char *want = port == 1 ? "1 " : "2 ";
-        assert_ports(&w, "c", 0, want);
-        assert_ports(&w, "c", 1, want);
-        assert_ports(&w, "d", 0, want);
-        kit_dependency_answer(&w, KIT_LEDS, COLLECTION("l", ENTRY("1.1.1.1", "2", "")));
+    static const char *const collections[] = {COLLECTION("l", ENTRY("1.1.1.1", "1", "")),
+                                              COLLECTION("l", ENTRY("1.1.1.1", "2", ""))};
+    static const char *const ports[] = {"1 ", "2 "};
+    for (size_t i = 0; i < TC_ARRAY_LEN(ports); i++) {
+        kit_dependency_answer(&w, KIT_LEDS, collections[i]);
+        assert_ports(&w, "c", 0, ports[i]);
+        assert_ports(&w, "c", 1, ports[i]);
+        assert_ports(&w, "d", 0, ports[i]);
     }
     kit_dependency_close(&w);
 }

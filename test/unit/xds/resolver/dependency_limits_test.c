@@ -72,7 +72,7 @@ const struct tc_virtual_host *__wrap_tc_route_table_find(const struct tc_route_t
 struct world {
     struct kit_dependency k;
     struct tc_resolver_env dns_env;
-    struct tc_buf routes, clusters; /* of the control plane */
+    struct tc_buf routes, clusters; /* the control plane's resources as JSON, separated by commas */
 };
 
 static void open_world(struct world *w)
@@ -161,6 +161,7 @@ static void serve(struct world *w)
     tc_loop_advance(w->k.loop, 15000);
 }
 
+/* Asserts how many leaf clusters the cluster has, and the error of its graph ("": none). */
 static void expect(const struct world *w, const char *name, size_t leaf_clusters, const char *error)
 {
     assert_non_null(w->k.config);
@@ -212,7 +213,7 @@ static void leaves_of_all_aggregates(void **state)
     close_world(&w);
 }
 
-/* One leaf, but named a thousand times below each root. */
+/* Each root has one leaf, which is named a thousand times. */
 static void names_of_all_aggregates(void **state)
 {
     (void)state;
@@ -268,6 +269,7 @@ static void filters_of_all_routes(void **state)
     close_world(&w);
 }
 
+/* The i-th resolver reports the addresses; NULL: an error. */
 static void answer(struct world *w, size_t i, const char *addresses)
 {
     struct tc_resolver_result result = {0};
@@ -337,8 +339,8 @@ static void answers_of_many_names(void **state)
     close_world(&w);
 }
 
-/* No route leads to the awaited cluster any longer: the config comes without it. */
-static void answer_that_is_awaited_no_more(void **state)
+/* Once no route leads to the awaited cluster, the config comes without that cluster. */
+static void answer_that_is_no_longer_awaited(void **state)
 {
     (void)state;
     struct world w;
@@ -369,7 +371,7 @@ static void requests_of_many_clusters(void **state)
         answer(&w, i, "1.1.1.1:80");
     for (size_t i = 0; i < NAMES; i++)
         tc_dependency_manager_request_reresolution(w.k.manager);
-    assert_int_equal(dns[0].refreshed, 0); /* its first answer is on its way */
+    assert_int_equal(dns[0].refreshed, 0); /* no answer has come yet */
     for (size_t i = 1; i < NAMES; i++)
         assert_int_equal(dns[i].refreshed, 1);
     answer(&w, 0, "1.1.1.1:80");
@@ -440,7 +442,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leaves_of_an_aggregate),    cmocka_unit_test(leaves_of_all_aggregates),
         cmocka_unit_test(names_of_all_aggregates),   cmocka_unit_test(filters_of_all_routes),
-        cmocka_unit_test(answers_of_many_names),     cmocka_unit_test(answer_that_is_awaited_no_more),
+        cmocka_unit_test(answers_of_many_names),     cmocka_unit_test(answer_that_is_no_longer_awaited),
         cmocka_unit_test(requests_of_many_clusters), cmocka_unit_test(collections_of_a_channel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

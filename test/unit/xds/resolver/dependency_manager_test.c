@@ -129,7 +129,7 @@ static void two_thousand_clusters(void **state)
     kit_dependency_close(&w);
 }
 
-/* The old route serves until the new one's clusters are there. */
+/* The old route serves until the new route's cluster and endpoints are there. */
 static void new_route_waits_for_its_cluster(void **state)
 {
     TC_CASE(CM02);
@@ -156,7 +156,7 @@ static void new_route_waits_for_its_cluster(void **state)
     kit_dependency_close(&w);
 }
 
-static void missing_cluster_is_its_own_trouble(void **state)
+static void missing_cluster_fails_alone(void **state)
 {
     TC_CASE(CD21);
     (void)state;
@@ -580,7 +580,7 @@ int main(void)
         cmocka_unit_test(only_what_changed_is_new),
         cmocka_unit_test(two_thousand_clusters),
         cmocka_unit_test(new_route_waits_for_its_cluster),
-        cmocka_unit_test(missing_cluster_is_its_own_trouble),
+        cmocka_unit_test(missing_cluster_fails_alone),
         cmocka_unit_test(cluster_that_only_rpcs_have),
         cmocka_unit_test(notes_on_endpoints),
         cmocka_unit_test(ambient_errors),

@@ -4,8 +4,8 @@
  *   the model   knows no watches and no rounds. A resource that is needed has the last good value that its server sent
  *               while it was needed (A88); with fail_on_data_errors a refused or deleted resource has no value. The
  *               values decide which resources are needed. The config holds these values and nothing else.
- *   a manager   that starts now, over the same client: the first must have reported the same config or error, with the
- *               same resolution notes
+ *   a manager   that starts now, over the same client. The manager under test must have reported what this new manager
+ *               reports: the same config or error, with the same resolution notes.
  *
  * A third of the sequences has incremental ADS, a quarter fail_on_data_errors. */
 #include "support/cmocka.h"
@@ -20,13 +20,14 @@
 #include "base/random.h"
 
 enum { STEPS = 100, SEQUENCES = 200 };
-enum { TOP, OF_AUTHORITY, SERVERS };
+enum { TOP, OF_AUTHORITY, SERVERS }; /* OF_AUTHORITY: the server of the authority "a" */
 
 static const char *const uris[SERVERS] = {"s1", "s2"};
+
 /* The last report of one manager. */
 struct view {
     struct tc_dependency_manager *manager;
-    struct tc_xds_config *config; /* NULL: an error, or nothing */
+    struct tc_xds_config *config; /* NULL: the report was an error, or there was none */
     struct tc_status error;
 };
 
@@ -374,6 +375,7 @@ static void step(struct world *w)
 
 /* --- the model --- */
 
+/* Takes in what the server has of the resource now. A server that is down changes nothing. */
 static void receive(struct world *w, struct kit_steps_resource *r)
 {
     if (w->servers[server_of(r)].down)
@@ -516,7 +518,7 @@ static void assert_model(struct world *w)
     assert_int_equal(w->steps.config->n_clusters, clusters);
 }
 
-/* --- the other manager --- */
+/* --- the new manager --- */
 
 /* Each manager makes its own copy of an EDS resource that has collections. The copies must share the endpoints. */
 static void assert_same_cluster(const struct tc_cluster_config *a, const struct tc_cluster_config *b)

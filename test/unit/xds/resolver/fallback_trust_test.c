@@ -11,11 +11,6 @@
 #define TABLE                                                                                                          \
     "'name': 'r', 'virtualHosts': [{'name': 'v', 'domains': ['*'], 'routes': [{'match': {'prefix': '/'}, "             \
     "'route': {'cluster': 'c', 'autoHostRewrite': true}}]}]"
-#define CLUSTER "{'@type': '" KIT_CDS "', 'name': 'c', 'type': 'EDS', 'edsClusterConfig': {'edsConfig': {'ads': {}}}}"
-#define ENDPOINTS                                                                                                      \
-    "{'@type': '" KIT_EDS                                                                                              \
-    "', 'clusterName': 'c', 'endpoints': [{'loadBalancingWeight': 1, 'locality': {'region': 'r'}, "                    \
-    "'lbEndpoints': [{'endpoint': {'address': {'socketAddress': {'address': '1.1.1.1', 'portValue': 1}}}}]}]}"
 
 /* The resources that a control plane sends before the clusters: the routes by RDS, or inline in the Listener. */
 struct routes {
@@ -23,7 +18,7 @@ struct routes {
 };
 
 static const struct routes by_rds = {
-    KIT_LISTENER("'rds': {'routeConfigName': 'r', 'configSource': {'ads': {}}}"),
+    KIT_BY_RDS("r"),
     "{'@type': '" KIT_RDS "', " TABLE "}",
 };
 static const struct routes inlined = {KIT_LISTENER("'routeConfig': {" TABLE "}"), NULL};
@@ -57,8 +52,8 @@ static void respond_routes(struct fake_xds_server *s, const struct routes *r)
 
 static void respond_cluster(struct fake_xds_server *s)
 {
-    kit_dependency_respond(&w, s, KIT_CDS, CLUSTER);
-    kit_dependency_respond(&w, s, KIT_EDS, ENDPOINTS);
+    kit_dependency_respond(&w, s, KIT_CDS, KIT_CLUSTER("c"));
+    kit_dependency_respond(&w, s, KIT_EDS, KIT_ENDPOINTS("c", "1"));
 }
 
 static bool rewrites(void)
@@ -74,7 +69,9 @@ static void trusted_server_goes_down(void)
     assert_true(other->open);
 }
 
-static void rewriting_ends_with_trust(const struct routes *r)
+/* The routes of the other server do not rewrite. The trusted server sends no cluster: a client that misses nothing does
+ * not fall back (A71). */
+static void fall_back(const struct routes *r)
 {
     respond_routes(trusted, r);
     trusted_server_goes_down();
@@ -83,7 +80,8 @@ static void rewriting_ends_with_trust(const struct routes *r)
     assert_false(rewrites());
 }
 
-static void rewriting_begins_with_trust(const struct routes *r)
+/* When the trusted server is back, its routes rewrite. */
+static void return_to_trust(const struct routes *r)
 {
     trusted_server_goes_down();
     respond_routes(other, r);
@@ -96,34 +94,35 @@ static void rewriting_begins_with_trust(const struct routes *r)
     assert_true(rewrites());
 }
 
-static void ends_by_rds(void **state)
+static void fallback_by_rds(void **state)
 {
     (void)state;
-    rewriting_ends_with_trust(&by_rds);
+    fall_back(&by_rds);
 }
 
-static void ends_inline(void **state)
+static void fallback_inline(void **state)
 {
     (void)state;
-    rewriting_ends_with_trust(&inlined);
+    fall_back(&inlined);
 }
 
-static void begins_by_rds(void **state)
+static void return_by_rds(void **state)
 {
     (void)state;
-    rewriting_begins_with_trust(&by_rds);
+    return_to_trust(&by_rds);
 }
 
-static void begins_inline(void **state)
+static void return_inline(void **state)
 {
     (void)state;
-    rewriting_begins_with_trust(&inlined);
+    return_to_trust(&inlined);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, open_world, close_world)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(ends_by_rds), TEST(ends_inline), TEST(begins_by_rds), TEST(begins_inline)};
+    const struct CMUnitTest tests[] = {TEST(fallback_by_rds), TEST(fallback_inline), TEST(return_by_rds),
+                                       TEST(return_inline)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
