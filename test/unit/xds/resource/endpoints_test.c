@@ -137,47 +137,18 @@ static void health_decides_who_stays(void **state)
 {
     TC_CASE(ED09);
     (void)state;
-    struct tc_xds_resource *r = valid(EDS(LOCALITY(
-        "a", 1, "",
-        ENDPOINT(1, ",'health_status':'UNKNOWN'") "," ENDPOINT(2, ",'health_status':'HEALTHY'") "," ENDPOINT(
-            3,
-            ",'"
-            "health"
-            "_statu"
-            "s':'"
-            "UNHEAL"
-            "THY'") "," ENDPOINT(4,
-                                 ",'health_status':'DRAINING'") "," ENDPOINT(5,
-                                                                             ",'health_status':'"
-                                                                             "TIMEOUT'") "," ENDPOINT(6,
-                                                                                                      ","
-                                                                                                      "'"
-                                                                                                      "h"
-                                                                                                      "e"
-                                                                                                      "a"
-                                                                                                      "l"
-                                                                                                      "t"
-                                                                                                      "h"
-                                                                                                      "_"
-                                                                                                      "s"
-                                                                                                      "t"
-                                                                                                      "a"
-                                                                                                      "t"
-                                                                                                      "u"
-                                                                                                      "s"
-                                                                                                      "'"
-                                                                                                      ":"
-                                                                                                      "'"
-                                                                                                      "D"
-                                                                                                      "E"
-                                                                                                      "G"
-                                                                                                      "R"
-                                                                                                      "A"
-                                                                                                      "D"
-                                                                                                      "E"
-                                                                                                      "D"
-                                                                                                      "'") "," ENDPOINT(7,
-                                                                                                                        ",'health_status':99"))));
+    static const char *const statuses[] = {"'UNKNOWN'", "'HEALTHY'",  "'UNHEALTHY'", "'DRAINING'",
+                                           "'TIMEOUT'", "'DEGRADED'", "99"};
+    struct tc_buf endpoints = {0};
+    for (size_t i = 0; i < TC_ARRAY_LEN(statuses); i++)
+        tc_buf_printf(&endpoints,
+                      "%s{'endpoint':{'address':{'socket_address':{'address':'127.0.0.1','port_value':%zu}}},"
+                      "'health_status':%s}",
+                      i ? "," : "", i + 1, statuses[i]);
+    char *json = tc_asprintf(EDS(LOCALITY("a", 1, "", "%s")), tc_buf_cstr(&endpoints));
+    struct tc_xds_resource *r = valid(json);
+    tc_free(json);
+    tc_buf_fini(&endpoints);
     const struct tc_eds_locality *l = &tc_eds_of(r)->priorities[0].localities[0];
     assert_int_equal(l->n, 3);
     assert_int_equal(l->endpoints[0].health, TC_EDS_UNKNOWN);
@@ -573,7 +544,7 @@ static void caps_of_the_bootstrap(void **state)
                          "priority 0 empty");
 }
 
-/* A81: a hostname may become an :authority. One that cannot is ignored, and the endpoint serves. */
+/* A81: a hostname may become an :authority. A hostname that cannot is ignored, and its endpoint serves. */
 static void hostnames_are_checked(void **state)
 {
     (void)state;
@@ -618,7 +589,8 @@ static void caps_hold(void **state)
     kit_resource_refused(&tc_eds_type, &ctx, DROPS("{},{}"), "field policy.drop_overloads: 2 categories, more than 1");
 }
 
-static void decode_bytes(const struct tc_buf *bytes, const char *expected_name, const char *fault)
+/* Asserts that the bytes are refused with this fault, and which name is told ("": none). */
+static void refused_bytes(const struct tc_buf *bytes, const char *expected_name, const char *fault)
 {
     struct tc_validation_errors f = {0};
     struct tc_rstr *name = NULL;
@@ -635,7 +607,7 @@ static void hostile_bytes_are_refused(void **state)
     (void)state;
     struct tc_buf bytes = {0};
     tc_buf_append(&bytes, "\x12\x7f", 2);
-    decode_bytes(&bytes, "", "");
+    refused_bytes(&bytes, "", "");
     tc_buf_clear(&bytes);
     for (size_t i = 0; i < 1000000; i++) /* a million empty localities */
         tc_buf_append(&bytes, "\x12\x00", 2);
@@ -644,10 +616,10 @@ static void hostile_bytes_are_refused(void **state)
                   "\x0a\x06"
                   "orders",
                   8);
-    decode_bytes(&bytes, "orders", "occurs more than 262144 times");
+    refused_bytes(&bytes, "orders", "occurs more than 262144 times");
     tc_buf_clear(&bytes);
     tc_buf_append(&bytes, "\x0a\x02\xff\xfe", 4);
-    decode_bytes(&bytes, "", "");
+    refused_bytes(&bytes, "", "");
     tc_buf_fini(&bytes);
 }
 

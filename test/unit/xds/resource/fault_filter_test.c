@@ -16,6 +16,7 @@
     "}}"
 #define AT "http_filters[0].typed_config"
 
+/* Returns a Listener with a fault filter of these settings. *out: the filter's config, borrowed from the Listener. */
 static struct tc_xds_resource *read(const char *settings, const struct tc_fault_config **out)
 {
     char *json = tc_asprintf(LISTENER, settings);
@@ -45,7 +46,7 @@ static void defaults(void **state)
     tc_xds_resource_unref(r);
 }
 
-static void everything(void **state)
+static void all_settings(void **state)
 {
     (void)state;
     const struct tc_fault_config *f;
@@ -99,7 +100,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults),
-        cmocka_unit_test(everything),
+        cmocka_unit_test(all_settings),
         cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

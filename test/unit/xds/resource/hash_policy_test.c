@@ -114,13 +114,13 @@ static void header_is_rewritten(void **state)
 static void long_results_are_cut(void **state)
 {
     struct fixture *f = *state;
-    char *why = NULL, ones[101], rewrite[TC_REGEX_REWRITE_MAX_BYTES];
+    char *why = NULL, letters[101], rewrite[TC_REGEX_REWRITE_MAX_BYTES];
     static char expected[TC_REGEX_REPLACED_MAX_BYTES];
-    memset(ones, 'a', sizeof(ones) - 1);
-    ones[sizeof(ones) - 1] = '\0';
+    memset(letters, 'a', sizeof(letters) - 1);
+    letters[sizeof(letters) - 1] = '\0';
     memset(rewrite, 'x', sizeof(rewrite));
     memset(expected, 'x', sizeof(expected));
-    add(f, "k", ones);
+    add(f, "k", letters);
     struct tc_hash_policy p = header("k", false);
     p.regex = tc_regex_new(tc_slice_str("a"), NULL, &why);
     p.rewrite = tc_slice_of(rewrite, sizeof(rewrite));

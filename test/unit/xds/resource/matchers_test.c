@@ -1,4 +1,4 @@
-/* Matchers of strings, headers and fractions. */
+/* Matchers of strings, headers and fractions, which routes have. */
 #include "xds/resource/matchers.h"
 
 #include "support/case.h"
@@ -116,10 +116,22 @@ static void special_headers(void **state)
     assert_false(header_matches("'name':'b-bin','exact_match':'x'"));
     assert_false(header_matches("'name':'b-bin','present_match':true"));
     assert_true(header_matches("'name':'content-type','exact_match':'application/grpc'"));
+}
+
+static void header_matchers_are_checked(void **state)
+{
+    TC_CASE(LR14);
+    (void)state;
     kit_resource_refused(&tc_route_config_type, NULL, MATCH("'headers':[{'name':'k'}]"),
                          "headers[0]: invalid header matcher");
     kit_resource_refused(&tc_route_config_type, NULL, MATCH("'headers':[{'exact_match':'k'}]"),
                          "name: must be non-empty");
+}
+
+static void all_headers_must_match(void **state)
+{
+    TC_CASE(LR14);
+    (void)state;
     assert_true(route_matches(MATCH("'headers':[{'name':'k','exact_match':'abc'},{'name':'n','exact_match':'7'}]"), 0));
     assert_false(
         route_matches(MATCH("'headers':[{'name':'k','exact_match':'abc'},{'name':'n','exact_match':'8'}]"), 0));
@@ -164,6 +176,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(ranges_match, setup, teardown),
         cmocka_unit_test_setup_teardown(presence_and_inversion, setup, teardown),
         cmocka_unit_test_setup_teardown(special_headers, setup, teardown),
+        cmocka_unit_test(header_matchers_are_checked),
+        cmocka_unit_test_setup_teardown(all_headers_must_match, setup, teardown),
         cmocka_unit_test_setup_teardown(fractions_match, setup, teardown),
         cmocka_unit_test(matchers_have_texts),
     };

@@ -82,7 +82,7 @@ static void a_cookie(void **state)
     tc_xds_resource_unref(r);
 }
 
-static void overrides_that_turn_it_off(void **state)
+static void overrides_that_turn_the_filter_off(void **state)
 {
     (void)state;
     static const char *const off[] = {"'disabled':true", "'disabled':false", "'statefulSession':{}"};
@@ -109,7 +109,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cookie),
-        cmocka_unit_test(overrides_that_turn_it_off),
+        cmocka_unit_test(overrides_that_turn_the_filter_off),
         cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,8 +13,7 @@
     "{'name':'c','type':'EDS','eds_cluster_config':{'eds_config':{'ads':{}}},"                                         \
     "'transport_socket':{'typed_config':{'@type':'" TYPE type "'" more "}}}"
 #define UPSTREAM "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
-#define TLS(more)                                                                                                      \
-    SOCKET("envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext", ",'common_tls_context':{" more "}")
+#define TLS(more) SOCKET(UPSTREAM, ",'common_tls_context':{" more "}")
 #define VALIDATION(more) TLS("'validation_context':{'ca_certificate_provider_instance':{'instance_name':'p'}" more "}")
 
 static struct tc_xds_bootstrap bootstrap;
@@ -99,8 +98,9 @@ static void an_instance_goes_before_other_certificates(void **state)
     (void)state;
     struct tc_xds_resource *r =
         kit_resource_valid(&tc_cluster_type, &ctx,
-                           VALIDATION("},'tls_certificates':[{}],'tls_certificate_sds_secret_configs':[{'name':'x'}],"
-                                      "'tls_certificate_provider_instance':{'instance_name':'q'"));
+                           TLS("'validation_context':{'ca_certificate_provider_instance':{'instance_name':'p'}},"
+                               "'tls_certificates':[{}],'tls_certificate_sds_secret_configs':[{'name':'x'}],"
+                               "'tls_certificate_provider_instance':{'instance_name':'q'}"));
     assert_string_equal(tc_cluster_of(r)->tls->identity_instance->data, "q");
     tc_xds_resource_unref(r);
 }
@@ -126,9 +126,11 @@ static void plugins_must_be_known(void **state)
     tc_xds_resource_unref(
         kit_resource_valid(&tc_cluster_type, &with,
                            TLS("'validation_context':{'ca_certificate_provider_instance':{'instance_name':'q'}}")));
+    json_object_del(json_object_get(bootstrap.certificate_providers, "q"), "plugin_name");
 }
 
-static void older_places_are_read(void **state)
+/* The deprecated fields of CommonTlsContext name provider instances, too. */
+static void deprecated_fields_are_read(void **state)
 {
     (void)state;
     struct tc_xds_resource *r = kit_resource_valid(
@@ -150,8 +152,7 @@ static void what_is_not_supported_is_refused(void **state)
     refused("{'name':'c','type':'EDS','eds_cluster_config':{'eds_config':{'ads':{}}},'transport_socket':{'name':'x'}}",
             "field transport_socket.typed_config: field not present");
     refused(SOCKET("envoy.config.cluster.v3.Cluster", ""), "unsupported transport socket type");
-    refused(SOCKET("envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext", ""),
-            "field transport_socket.typed_config.common_tls_context: field not present");
+    refused(SOCKET(UPSTREAM, ""), "field transport_socket.typed_config.common_tls_context: field not present");
     refused(TLS(""), "no CA certificate provider instance configured");
     refused(TLS("'validation_context':{}"), "no CA certificate provider instance configured");
     refused(TLS("'validation_context':{'ca_certificate_provider_instance':{'instance_name':'nope'}}"),
@@ -199,15 +200,14 @@ static void http_connect(void **state)
     assert_true(tc_cluster_of(r)->http_connect);
     assert_null(tc_cluster_of(r)->tls);
     tc_xds_resource_unref(r);
-    r = kit_resource_valid(&tc_cluster_type, &ctx,
-                           WRAPPED(INNER("envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext", VALIDATED)));
+    r = kit_resource_valid(&tc_cluster_type, &ctx, WRAPPED(INNER(UPSTREAM, VALIDATED)));
     assert_true(tc_cluster_of(r)->http_connect);
     assert_string_equal(tc_cluster_of(r)->tls->ca_instance->data, "p");
     tc_xds_resource_unref(r);
     r = kit_resource_valid(&tc_cluster_type, &ctx, VALIDATION(""));
     assert_false(tc_cluster_of(r)->http_connect);
     tc_xds_resource_unref(r);
-    refused(WRAPPED(INNER("envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext", "")),
+    refused(WRAPPED(INNER(UPSTREAM, "")),
             "field transport_socket.typed_config.transport_socket.typed_config.common_tls_context: field not present");
     refused(WRAPPED(INNER("envoy.config.cluster.v3.Cluster", "")), "unsupported transport socket type");
     refused(WRAPPED(INNER("envoy.extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport", "")),
@@ -222,7 +222,7 @@ int main(void)
         cmocka_unit_test(sni_is_read),
         cmocka_unit_test(an_instance_goes_before_other_certificates),
         cmocka_unit_test(plugins_must_be_known),
-        cmocka_unit_test(older_places_are_read),
+        cmocka_unit_test(deprecated_fields_are_read),
         cmocka_unit_test(what_is_not_supported_is_refused),
         cmocka_unit_test(san_matchers_are_checked),
     };
