@@ -82,13 +82,16 @@ static struct tc_lb_config *parse_policy_config(const struct tc_lb_registry *r, 
     return config;
 }
 
-/* Appends the name of entry i: all entries before it are unsupported, too. At most the first 64 bytes are shown. */
+/* Appends the name of entry i: all entries before it are unsupported, too. */
 static void add_unsupported_name(struct tc_buf *list, size_t i, const char *name)
 {
     if (i > MAX_NAMES)
         return;
     tc_buf_append_str(list, i ? ", " : "");
-    tc_buf_printf(list, i == MAX_NAMES ? "..." : "%.64s", name);
+    if (i == MAX_NAMES)
+        tc_buf_append_str(list, "...");
+    else
+        tc_buf_printf(list, TC_SHOWN, TC_SHOW(name));
 }
 
 struct tc_lb_config *tc_lb_parse_list(const struct tc_lb_registry *r, const json_t *list, unsigned depth,

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/parse.h"
 #include "lb/delegate.h"
 #include "lb/policies/pick_first.h"
 #include "lb/policies/round_robin.h"
@@ -95,6 +96,17 @@ static void lists(void **state)
     }
     char *text = faults_of(f, "[{\"round_robin\": {}}]", 16);
     assert_string_equal(text, "");
+    tc_free(text);
+    /* Names longer than 256 bytes are cut between characters. */
+    struct tc_buf json = {0};
+    tc_buf_append_str(&json, "[{\"x");
+    for (unsigned i = 0; i < 200; i++)
+        tc_buf_append_str(&json, "\xc3\xa9");
+    tc_buf_append_str(&json, "\": {}}]");
+    text = faults_of(f, tc_buf_cstr(&json), 1);
+    tc_buf_fini(&json);
+    assert_non_null(strstr(text, "\xc3\xa9..."));
+    assert_true(tc_utf8_valid(tc_slice_str(text)));
     tc_free(text);
     text = faults_of(f, "[{\"round_robin\": {}}]", 17);
     assert_non_null(strstr(text, "more than 16 nested LB policies"));
