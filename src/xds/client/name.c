@@ -1,8 +1,10 @@
-/* Resource names. Two spellings of one xdstp: name get one canonical text (A47): escapes are decoded and encoded again,
- * query parameters are sorted and each key stands once, the fragment is left out. Other names are taken as they are. */
+/* Resource names.
+ *
+ * Two spellings of one xdstp: name get one canonical text (A47): escapes are decoded and encoded again, query
+ * parameters are sorted and each key stands once, the fragment is left out. Other names are taken as they are, except
+ * "*", which is refused: a request for "*" would ask for all resources of the type. */
 #include "xds/client/name.h"
 
-#include <limits.h>
 #include <stdlib.h>
 
 #include "base/parse.h"
@@ -116,9 +118,20 @@ static const char *parse_federated(const struct tc_xds_resource_type *type, stru
     return NULL;
 }
 
+/* Stores the reason why the name is refused. Returns false. */
+static bool refuse_name(struct tc_slice text, const char *fault, char **why)
+{
+    struct tc_rstr *name = tc_rstr_new(text.data, text.len);
+    *why = tc_asprintf("resource name \"" TC_SHOWN "\": %s", TC_SHOW(name->data), fault);
+    tc_rstr_unref(name);
+    return false;
+}
+
 bool tc_xds_name_parse(const struct tc_xds_resource_type *type, struct tc_slice text, struct tc_xds_name *out,
                        char **why)
 {
+    if (tc_slice_eq_str(text, "*"))
+        return refuse_name(text, "is the wildcard", why);
     if (!tc_slice_starts(text, tc_slice_str(SCHEME))) {
         *out = (struct tc_xds_name){.text = tc_rstr_new(text.data, text.len)};
         return true;
@@ -126,9 +139,7 @@ bool tc_xds_name_parse(const struct tc_xds_resource_type *type, struct tc_slice 
     struct tc_buf authority = {0}, canonical = {0};
     struct tc_slice rest = tc_slice_of(text.data + strlen(SCHEME), text.len - strlen(SCHEME));
     const char *fault = parse_federated(type, rest, &authority, &canonical);
-    if (fault)
-        *why = tc_asprintf("resource name \"%.*s\": %s", (int)TC_MIN(text.len, INT_MAX), text.data, fault);
-    else
+    if (!fault)
         *out = (struct tc_xds_name){
             .federated = true,
             .authority = tc_rstr_new(authority.data, authority.len),
@@ -136,7 +147,7 @@ bool tc_xds_name_parse(const struct tc_xds_resource_type *type, struct tc_slice 
         };
     tc_buf_fini(&authority);
     tc_buf_fini(&canonical);
-    return fault == NULL;
+    return fault ? refuse_name(text, fault, why) : true;
 }
 
 void tc_xds_name_fini(struct tc_xds_name *n)

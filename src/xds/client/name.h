@@ -12,7 +12,7 @@ struct tc_xds_name {
 };
 
 /* Parses a name into *out, which tc_xds_name_fini frees. Returns false with the reason in *why (tc_free), and leaves
- * *out untouched, if the name is an xdstp: name that is malformed or of another type. */
+ * *out untouched, if the name is an xdstp: name that is malformed or of another type, or "*". */
 bool tc_xds_name_parse(const struct tc_xds_resource_type *type, struct tc_slice text, struct tc_xds_name *out,
                        char **why);
 void tc_xds_name_fini(struct tc_xds_name *n);

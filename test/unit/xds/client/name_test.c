@@ -36,6 +36,7 @@ static void canonical_forms(void **state)
     (void)state;
     assert_name("plain/name?b=2&a=1", "plain/name?b=2&a=1", NULL);
     assert_name("", "", NULL);
+    assert_name("**", "**", NULL);
     assert_name("xdstp://a/" CLUSTER "/x/y", "xdstp://a/" CLUSTER "/x/y", "a");
     assert_name("xdstp://a/" CLUSTER "/x?b=2&a=1#part", "xdstp://a/" CLUSTER "/x?a=1&b=2", "a");
     assert_name("xdstp://a/" CLUSTER "/x?ab=1&a=2&c", "xdstp://a/" CLUSTER "/x?a=2&ab=1&c=", "a");
@@ -47,6 +48,7 @@ static void canonical_forms(void **state)
     assert_refused("xdstp://a/envoy.config.listener.v3.Listener/x", "does not begin with the resource type");
     assert_refused("xdstp://a", "does not begin with the resource type");
     assert_refused("xdstp:", "does not begin with the resource type");
+    assert_refused("*", "resource name \"*\": is the wildcard");
     assert_refused("xdstp://a/" CLUSTER "/%zz", "its path has an invalid escape");
     assert_refused("xdstp://%/" CLUSTER "/x", "its authority has an invalid escape");
     assert_refused("xdstp://a/" CLUSTER "/x?a=%1", "its query has an invalid escape");
