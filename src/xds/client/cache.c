@@ -26,7 +26,8 @@
 #include "xds/client/subscriptions.h"
 #include "xds/client/watcher.h"
 
-/* How long a timer that has fired waits before it looks again for a response that may have come (on_resource_timer). */
+/* A timer that has fired waits at most this long before it looks again for a response that may have come
+ * (on_resource_timer). */
 enum { STALLED_RETRY_MS = 1000 };
 
 static const struct tc_xds_resource_type *entry_type(const struct tc_xds_entry *e)
@@ -131,17 +132,17 @@ static void on_resource_timer(struct tc_timer *timer)
     struct tc_xds_local_client *c = e->authority->client;
     const struct tc_xds_channel *ch = e->authority->channels.data[e->timed_on - 1];
     /* A response may have come in time and not be read, while an earlier one is worked on, or during a pause. The timer
-     * waits for such a response, but only about as long again as the timer took to fire. */
+     * waits for such a response, but at most as long again as the timer took to fire. */
     uint64_t now_ms = tc_loop_now_ms(c->base.loop);
     if (!e->late_until_ms)
         e->late_until_ms = now_ms + resource_timeout_ms(e);
     if (now_ms < e->late_until_ms && (ch->ads.token || tc_timer_active(&ch->ads.pause))) {
-        tc_timer_start(timer, STALLED_RETRY_MS);
+        tc_timer_start(timer, TC_MIN((uint64_t)STALLED_RETRY_MS, e->late_until_ms - now_ms));
         return;
     }
     const char *type = entry_type(e)->short_name, *uri = tc_rstr_cstr(ch->server->uri);
     tc_xds_entries_check_log(c);
-    TC_XDS_LOG(WARN, "xds %s: %s \"%s\" was not received in time", uri, type, e->name->data);
+    TC_XDS_LOG(WARN, "xds %s: %s \"" TC_SHOWN "\" was not received in time", uri, type, TC_SHOW(e->name->data));
     if (ch->server->resource_timer_is_transient_error) /* A88 */
         tc_xds_entry_fail(e, TC_XDS_TIMEOUT,
                           tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS,

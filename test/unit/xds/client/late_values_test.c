@@ -10,14 +10,20 @@ static struct kit_xds k;
 static struct kit_xds_watcher b;
 static struct tc_xds_channel *channel; /* to k.server; the client's, valid between start and end */
 
-static void start(void)
+static void start_with_timeout(uint64_t timeout_ms)
 {
     kit_xds_init(&k, NULL);
+    struct tc_xds_local_client *client = TC_CONTAINER_OF(k.client, struct tc_xds_local_client, base);
+    client->opts.resource_timeout_ms = timeout_ms;
     kit_xds_watcher_init(&b);
     kit_xds_watch(&k, &kit_xds_cds, "b", &b);
     tc_loop_drain(k.loop);
-    const struct tc_xds_local_client *client = TC_CONTAINER_OF(k.client, struct tc_xds_local_client, base);
     channel = TC_CONTAINER_OF(client->channels.next, struct tc_xds_channel, link);
+}
+
+static void start(void)
+{
+    start_with_timeout(15000);
 }
 
 static void end(void)
@@ -39,6 +45,22 @@ static void pauses_without_end(void **state)
     }
     assert_non_null(strstr(kit_xds_told(&b), "does not exist"));
     assert_in_range(tc_loop_now_ms(k.loop) - began_ms, 30000, 33000);
+    end();
+}
+
+/* The second wait of a timeout that is not whole seconds is not longer than the first. */
+static void pauses_for_an_odd_timeout(void **state)
+{
+    (void)state;
+    start_with_timeout(1300);
+    uint64_t began_ms = tc_loop_now_ms(k.loop);
+    while (!b.log.len && tc_loop_now_ms(k.loop) < began_ms + 10000) {
+        tc_xds_ads_pause(channel, 500 * TC_NS_PER_MS);
+        kit_xds_respond(&k, k.server, &kit_xds_cds, "1", "n", NULL);
+        tc_loop_advance(k.loop, 100);
+    }
+    assert_non_null(strstr(kit_xds_told(&b), "does not exist"));
+    assert_in_range(tc_loop_now_ms(k.loop) - began_ms, 2600, 2700);
     end();
 }
 
@@ -85,6 +107,7 @@ int main(void)
         cmocka_unit_test(a_value_that_waits_for_the_pause),
         cmocka_unit_test(a_value_behind_others),
         cmocka_unit_test(pauses_without_end),
+        cmocka_unit_test(pauses_for_an_odd_timeout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
