@@ -205,7 +205,7 @@ static void decode_reporting(struct tc_decoder *dec, const Cluster *m, struct tc
                        ENVOY__CONFIG__CORE__V3__CONFIG_SOURCE__CONFIG_SOURCE_SPECIFIER_SELF;
         if (!out->has_lrs)
             tc_validation_add_at(dec->errors, ".lrs_server", "must be self");
-        else if (dec->ctx->server && dec->ctx->server->key)
+        else if (dec->ctx && dec->ctx->server && dec->ctx->server->key)
             out->lrs_server = tc_resource_arena_rstr(dec->arena, dec->ctx->server->key->data);
     }
     decode_metrics(dec, m, out);

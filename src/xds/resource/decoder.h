@@ -21,7 +21,7 @@
 #include "xds/resource/registry_types.h"
 #include "xds/resource/resource_arena.h"
 
-/* ctx, reg, arena and errors are borrowed. ctx may be NULL (the defaults), except when a Cluster is decoded. */
+/* ctx, reg, arena and errors are borrowed. ctx may be NULL: the defaults. */
 struct tc_decoder {
     const struct tc_xds_decode_context *ctx;
     const struct tc_xds_registries *reg;

@@ -54,6 +54,10 @@ static json_t *policy_list(json_t *entry)
 
 static bool lb_known(struct tc_decoder *dec, const char *name)
 {
+    static const char *const hashing[] = {"ring_hash_experimental", "ring_hash", "maglev_experimental", "maglev"};
+    for (size_t i = 0; dec->reg->ring_hash_off && i < TC_ARRAY_LEN(hashing); i++)
+        if (strcmp(name, hashing[i]) == 0)
+            return false;
     return tc_xds_registries_lb_known(dec->reg, name);
 }
 
@@ -118,8 +122,7 @@ static json_t *hashing(struct tc_decoder *dec, json_t *entry, bool use_hostname,
                        const Google__Protobuf__UInt32Value *factor)
 {
     if (factor && factor->value < 100) {
-        tc_validation_add_at(dec->errors, ".consistent_hashing_lb_config.hash_balance_factor",
-                             "value must be greater than or equal to 100");
+        tc_validation_add_at(dec->errors, ".hash_balance_factor", "value must be greater than or equal to 100");
         json_decref(entry);
         return NULL;
     }
@@ -134,16 +137,16 @@ static json_t *hashing(struct tc_decoder *dec, json_t *entry, bool use_hostname,
 typedef Envoy__Extensions__LoadBalancingPolicies__Common__V3__ConsistentHashingLbConfig ExtensionHashing;
 typedef Envoy__Config__Cluster__V3__Cluster__CommonLbConfig__ConsistentHashingLbConfig ClusterHashing;
 
-/* Adds the settings of `c`, which may be NULL, to the entry (see `hashing`). Stores the hash policies of `c` in `dec`:
- * for the cluster's RPCs they replace the route's. */
+/* Adds the settings of `c` to the entry (see `hashing`). Stores the hash policies of `c` in `dec`: for the cluster's
+ * RPCs they replace the route's. */
 static json_t *hashing_of_extension(struct tc_decoder *dec, json_t *entry, const ExtensionHashing *c)
 {
-    if (c && c->n_hash_policy) {
-        tc_validation_push(dec->errors, ".consistent_hashing_lb_config");
+    tc_validation_push(dec->errors, ".consistent_hashing_lb_config");
+    if (c->n_hash_policy)
         dec->n_hash_policies = tc_decode_hash_policies(dec, c->n_hash_policy, c->hash_policy, &dec->hash_policies);
-        tc_validation_pop(dec->errors);
-    }
-    return c ? hashing(dec, entry, c->use_hostname_for_hashing, c->hash_balance_factor) : entry;
+    entry = hashing(dec, entry, c->use_hostname_for_hashing, c->hash_balance_factor);
+    tc_validation_pop(dec->errors);
+    return entry;
 }
 
 /* The converters of extension messages (A52). Each returns an entry; NULL without errors if the message is to be
@@ -154,8 +157,6 @@ static json_t *from_ring_hash(struct tc_decoder *dec, struct tc_slice bytes, siz
 {
     typedef Envoy__Extensions__LoadBalancingPolicies__RingHash__V3__RingHash RingHash;
     (void)depth;
-    if (dec->reg->ring_hash_off)
-        return NULL;
     const RingHash *m = TC_DECODE(
         dec, &envoy__extensions__load_balancing_policies__ring_hash__v3__ring_hash__descriptor, RingHash, bytes);
     if (!m)
@@ -167,10 +168,10 @@ static json_t *from_ring_hash(struct tc_decoder *dec, struct tc_slice bytes, siz
             ENVOY__EXTENSIONS__LOAD_BALANCING_POLICIES__RING_HASH__V3__RING_HASH__HASH_FUNCTION__DEFAULT_HASH)
         tc_validation_add_at(dec->errors, ".hash_function", "must be XX_HASH");
     json_t *entry = ring_hash(dec, m->minimum_ring_size, m->maximum_ring_size);
-    const ExtensionHashing deprecated = {.use_hostname_for_hashing = m->use_hostname_for_hashing,
-                                         .hash_balance_factor = m->hash_balance_factor};
-    entry = hashing_of_extension(dec, entry,
-                                 m->consistent_hashing_lb_config ? m->consistent_hashing_lb_config : &deprecated);
+    if (m->consistent_hashing_lb_config)
+        entry = hashing_of_extension(dec, entry, m->consistent_hashing_lb_config);
+    else /* the deprecated fields */
+        entry = hashing(dec, entry, m->use_hostname_for_hashing, m->hash_balance_factor);
     if (dec->errors->count == errors)
         return entry;
     json_decref(entry);
@@ -181,13 +182,12 @@ static json_t *from_maglev(struct tc_decoder *dec, struct tc_slice bytes, size_t
 {
     typedef Envoy__Extensions__LoadBalancingPolicies__Maglev__V3__Maglev Maglev;
     (void)depth;
-    if (dec->reg->ring_hash_off)
-        return NULL;
     const Maglev *m =
         TC_DECODE(dec, &envoy__extensions__load_balancing_policies__maglev__v3__maglev__descriptor, Maglev, bytes);
-    return m ? hashing_of_extension(dec, maglev(dec, m->table_size, m->locality_weighted_lb_config != NULL),
-                                    m->consistent_hashing_lb_config)
-             : NULL;
+    if (!m)
+        return NULL;
+    json_t *entry = maglev(dec, m->table_size, m->locality_weighted_lb_config != NULL);
+    return m->consistent_hashing_lb_config ? hashing_of_extension(dec, entry, m->consistent_hashing_lb_config) : entry;
 }
 
 static json_t *from_round_robin(struct tc_decoder *dec, struct tc_slice bytes, size_t depth)
@@ -439,7 +439,7 @@ static json_t *hashing_of_cluster(struct tc_decoder *dec, const Cluster *m, json
     const ClusterHashing *c = m->common_lb_config ? m->common_lb_config->consistent_hashing_lb_config : NULL;
     if (!c)
         return policy_list(entry);
-    tc_validation_push(dec->errors, ".common_lb_config");
+    tc_validation_push(dec->errors, ".common_lb_config.consistent_hashing_lb_config");
     entry = hashing(dec, entry, c->use_hostname_for_hashing, c->hash_balance_factor);
     tc_validation_pop(dec->errors);
     return policy_list(entry);

@@ -42,8 +42,8 @@ struct tc_xds_registries {
     void *arg;
     bool hash_key_ignored; /* GRPC_XDS_ENDPOINT_HASH_KEY_BACKWARD_COMPAT=true (A76): endpoints have no hash_key */
     bool aggregate_lb;     /* GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT=true (A75): an aggregate's LB policy counts */
-    /* GRPC_XDS_EXPERIMENTAL_ENABLE_RING_HASH=false (A42): RING_HASH, MAGLEV and the messages RingHash and Maglev count
-     * as unknown, and hash policies are ignored. */
+    /* GRPC_XDS_EXPERIMENTAL_ENABLE_RING_HASH=false (A42): RING_HASH, MAGLEV, the messages RingHash and Maglev, and a
+     * TypedStruct that names one of the two policies count as unknown, and hash policies are ignored. */
     bool ring_hash_off;
     /* GRPC_EXPERIMENTAL_XDS_MAX_CONCURRENT_STREAMS_CONNECTION_SCALING=false: per_host_thresholds are ignored (A105). */
     bool connection_scaling_off;

@@ -251,6 +251,10 @@ static void maglev_as_an_extension(void **state)
              "\"useHostnameForHashing\":true,\"hashBalanceFactor\":200}}]");
     check_lb(POLICIES(RING_POLICY(",'use_hostname_for_hashing':true,'hash_balance_factor':200" HASHING "{}")),
              "[{\"ring_hash_experimental\":{\"minRingSize\":1024,\"maxRingSize\":8388608}}]");
+    refused(
+        POLICIES(RING_POLICY(",'hash_balance_factor':99")),
+        "field load_balancing_policy.policies[0].typed_extension_config.typed_config.hash_balance_factor: value must "
+        "be greater than or equal to 100");
     refused(POLICIES(MAGLEV_POLICY(",'table_size':9")),
             "field load_balancing_policy.policies[0].typed_extension_config.typed_config.table_size: The table size of "
             "maglev must be prime number");
@@ -432,38 +436,6 @@ static void policies_nest_sixteen_deep(void **state)
     json = nested(16);
     refused(json, "exceeded max recursion depth of 16");
     tc_free(json);
-}
-
-static bool only_ring_hash(void *arg, const char *name)
-{
-    (void)arg;
-    return strcmp(name, "ring_hash_experimental") == 0;
-}
-
-static void no_small_rings(void *arg, const json_t *list, struct tc_validation_errors *errors)
-{
-    json_int_t min = 0;
-    assert_ptr_equal(arg, &tc_cluster_type);
-    assert_int_equal(json_unpack((json_t *)list, "[{s:{s:I}}]", "ring_hash_experimental", "minRingSize", &min), 0);
-    if (min < 10)
-        tc_validation_add(errors, "too small");
-}
-
-static void registries_are_asked(void **state)
-{
-    (void)state;
-    struct tc_xds_registries reg;
-    tc_xds_registries_init(&reg);
-    reg.lb_known = only_ring_hash;
-    reg.lb_check = no_small_rings;
-    reg.arg = (void *)&tc_cluster_type;
-    struct tc_xds_decode_context ctx = {.registries = &reg};
-    check_lb_with(&ctx, POLICIES(ROUND_ROBIN "," RING_POLICY("")),
-                  "[{\"ring_hash_experimental\":{\"minRingSize\":1024,\"maxRingSize\":8388608}}]");
-    kit_resource_refused(&tc_cluster_type, &ctx, POLICIES(RING_POLICY(",'minimum_ring_size':2")),
-                         "field load_balancing_policy: too small");
-    reg.ring_hash_off = true;
-    kit_resource_refused(&tc_cluster_type, &ctx, CLUSTER("'lb_policy':'RING_HASH'"), "unsupported value RING_HASH");
 }
 
 static void load_reports_go_to_self(void **state)
@@ -685,7 +657,6 @@ int main(void)
         cmocka_unit_test(extension_policies),
         cmocka_unit_test(client_side_weighted_round_robin),
         cmocka_unit_test(policies_nest_sixteen_deep),
-        cmocka_unit_test(registries_are_asked),
         cmocka_unit_test(load_reports_go_to_self),
         cmocka_unit_test(first_default_threshold_counts),
         cmocka_unit_test(connections_of_a_subchannel),
