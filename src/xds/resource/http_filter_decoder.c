@@ -190,6 +190,8 @@ bool tc_decode_filter_override(struct tc_decoder *dec, const char *name, const G
     if (type && type->override_name && tc_slice_eq_str(any.name, type->override_name)) {
         out->type = type;
         out->config = type->parse_override(type, any.bytes, dec);
+    } else if (type && type->override_name && !optional) {
+        tc_validation_add(dec->errors, "override must be of type %s", type->override_name);
     } else if (type && !optional) {
         tc_validation_add(dec->errors, "filter %s does not support config overrides", type->config_name);
     } else if (!optional) {

@@ -501,7 +501,7 @@ static void filter_overrides(void **state)
     r = valid(OVERRIDE(ANY("envoy.extensions.filters.http.rbac.v3.RBACPerRoute", ",'value':''")));
     tc_xds_resource_unref(r);
     refused(OVERRIDE(ANY("envoy.extensions.filters.http.rbac.v3.RBAC", ",'value':''")),
-            "does not support config overrides");
+            OF("f") ": override must be of type envoy.extensions.filters.http.rbac.v3.RBACPerRoute");
     refused(OVERRIDE(ANY("envoy.extensions.filters.http.router.v3.Router", "")),
             OF("f") ": filter envoy.extensions.filters.http.router.v3.Router does not support config overrides");
     refused(OVERRIDE(ANY("no.such.Filter", ",'value':''")), OF("f") ": unsupported filter type no.such.Filter");
