@@ -38,7 +38,7 @@ enum tc_filter_verdict {
 /* A filter of a chain, with its settings merged for the route. Immutable; lives as long as the chain. */
 struct tc_call_filter {
     const struct tc_call_filter_ops *ops;
-    struct tc_slice name; /* of the instance in the listener */
+    struct tc_slice name; /* of the instance in the listener; NUL-terminated */
     const void *config;
 };
 

@@ -130,7 +130,8 @@ static void local_watch(struct tc_xds_client *base, const struct tc_xds_resource
     if (parsed.federated)
         authority = tc_xds_bootstrap_authority(base->bootstrap, tc_rstr_slice(parsed.authority));
     if (parsed.federated && !authority) {
-        why = tc_asprintf("authority \"%s\" is not in the xDS bootstrap", tc_rstr_cstr(parsed.authority));
+        why = tc_asprintf("authority \"" TC_SHOWN "\" is not in the xDS bootstrap",
+                          TC_SHOW(tc_rstr_cstr(parsed.authority)));
         watcher_fail(c, watcher, why);
         tc_free(why);
     } else {

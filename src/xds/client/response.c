@@ -172,8 +172,8 @@ void tc_xds_response_apply_deletion(struct tc_xds_response_context *ctx, struct 
     const struct tc_xds_server *server = ctx->ch->server;
     if (!tc_xds_channel_speaks_for(ctx->ch, e))
         return;
-    TC_XDS_LOG(WARN, "xds %s: %s \"%s\" was deleted%s", tc_rstr_cstr(server->uri), ctx->type->short_name, e->name->data,
-               server->fail_on_data_errors ? "" : "; the last value stays in use");
+    TC_XDS_LOG(WARN, "xds %s: %s \"" TC_SHOWN "\" was deleted%s", tc_rstr_cstr(server->uri), ctx->type->short_name,
+               TC_SHOW(e->name->data), server->fail_on_data_errors ? "" : "; the last value stays in use");
     tc_xds_entry_fail(e, TC_XDS_DOES_NOT_EXIST,
                       tc_status_make(TORC_STATUS_NOT_FOUND, TORC_LAYER_XDS,
                                      "xDS %s resource was deleted by server %s (node ID:%s)", ctx->type->short_name,

@@ -113,8 +113,8 @@ static enum tc_filter_verdict fault_end_or_go_on(const struct tc_call_filter *f,
     if (!fault->aborts || !active_faults_enter(f->config))
         return TC_FILTER_NEXT;
     active_faults_leave();
-    call->status = tc_status_make(fault->code, TORC_LAYER_INTERCEPTOR, "fault injected by the HTTP filter \"%.*s\"",
-                                  (int)TC_MIN(f->name.len, (size_t)1024), f->name.data);
+    call->status = tc_status_make(fault->code, TORC_LAYER_INTERCEPTOR,
+                                  "fault injected by the HTTP filter \"" TC_SHOWN "\"", TC_SHOW(f->name.data));
     if (call->explain)
         tc_filter_note(f, call, "aborted with %s", torc_status_code_name(fault->code));
     return TC_FILTER_FAIL;

@@ -114,10 +114,11 @@ static void cds_publish(struct cds *p, enum torc_connectivity state, const struc
                         struct tc_picker *picker)
 {
     if (state != p->published_state && state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
-        TC_LOG(TC_LOG_LB, TORC_LOG_INFO, "%s: cluster TRANSIENT_FAILURE: %s", tc_rstr_cstr(cds_name(p)),
+        TC_LOG(TC_LOG_LB, TORC_LOG_INFO, TC_SHOWN ": cluster TRANSIENT_FAILURE: %s", TC_SHOW(tc_rstr_cstr(cds_name(p))),
                tc_status_text(status));
     else if (state != p->published_state)
-        TC_LOG(TC_LOG_LB, TORC_LOG_INFO, "%s: cluster %s", tc_rstr_cstr(cds_name(p)), tc_connectivity_name(state));
+        TC_LOG(TC_LOG_LB, TORC_LOG_INFO, TC_SHOWN ": cluster %s", TC_SHOW(tc_rstr_cstr(cds_name(p))),
+               tc_connectivity_name(state));
     p->published_state = state;
     tc_lb_update_state(p->base.helper, state, status, picker);
 }
@@ -149,8 +150,8 @@ static struct tc_lb_config *cds_parse_lb(struct cds *p, struct tc_cluster_config
         return p->lb;
     struct tc_lb_config *lb = tc_lb_parse_list(p->base.helper->env->registry, now->lb_config, 0, &errors);
     if (!lb)
-        *why = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS, "cluster \"%s\": LB policy: %s", now->name->data,
-                              tc_validation_text(&errors));
+        *why = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS, "cluster \"" TC_SHOWN "\": LB policy: %s",
+                              TC_SHOW(now->name->data), tc_validation_text(&errors));
     tc_validation_fini(&errors);
     cds_forget_lb(p);
     p->lb = lb;
@@ -383,7 +384,8 @@ static struct tc_status cds_update(struct tc_lb_policy *base, const struct tc_lb
         tc_cluster_config_unref(p->cluster);
         p->cluster = NULL;
         return cds_fail(p, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS,
-                                          "cds: no cluster \"%s\" in the xDS config", tc_rstr_cstr(name)));
+                                          "cds: no cluster \"" TC_SHOWN "\" in the xDS config",
+                                          TC_SHOW(tc_rstr_cstr(name))));
     }
     if (!tc_status_ok(&c->status)) {
         tc_cluster_config_ref(c);

@@ -291,8 +291,8 @@ static const struct tc_lb_wrapper_ops lb_wrapper_ops = {
 static struct tc_status impl_refuse(struct cluster_impl *p, const struct tc_rstr *name)
 {
     struct tc_status status =
-        tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS, "xds_cluster_impl: no cluster \"%s\" in the xDS config",
-                       tc_rstr_cstr(name));
+        tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS,
+                       "xds_cluster_impl: no cluster \"" TC_SHOWN "\" in the xDS config", TC_SHOW(tc_rstr_cstr(name)));
     tc_lb_update_state(p->wrapper.base.helper, TORC_CONNECTIVITY_TRANSIENT_FAILURE, &status, tc_picker_fail(&status));
     return status;
 }

@@ -132,8 +132,8 @@ struct tc_cluster_tls *tc_cluster_tls_new(struct tc_xds_client_pool *d, const st
     char *reason = NULL;
     if (!tls_get_provider(d, b, tls->ca_instance, true, &roots, &reason) ||
         !tls_get_provider(d, b, tls->identity_instance, false, &identity, &reason)) {
-        *why = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS, "cluster \"%s\": TLS: %s", cluster->name->data,
-                              reason);
+        *why = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS, "cluster \"" TC_SHOWN "\": TLS: %s",
+                              TC_SHOW(cluster->name->data), reason);
         tc_cert_provider_unref(roots);
         tc_cert_provider_unref(identity);
         tc_free(reason);
@@ -148,7 +148,7 @@ struct tc_cluster_tls *tc_cluster_tls_new(struct tc_xds_client_pool *d, const st
     c->resource = tc_xds_resource_ref((struct tc_xds_resource *)(uintptr_t)&cluster->base.head);
     c->sans = (struct tc_san_check){tls->n_san_matchers, tls->san_matchers, tls->auto_sni_san_validation};
     c->base.key = creds_key(c);
-    c->about = tc_asprintf("cluster \"%s\": TLS", cluster->name->data);
+    c->about = tc_asprintf("cluster \"" TC_SHOWN "\": TLS", TC_SHOW(cluster->name->data));
     struct tc_tls_source_opts opts = {
         .roots = roots ? roots->files : NULL,
         .identity = identity ? identity->files : NULL,

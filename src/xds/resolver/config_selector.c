@@ -46,7 +46,7 @@ static struct tc_status selector_no_route(const struct xds_selector *s, struct t
     struct tc_buf text = {0};
     tc_buf_append_str(&text, "No matching route found in xDS route config");
     if (*name)
-        tc_buf_printf(&text, " \"%s\"", name);
+        tc_buf_printf(&text, " \"" TC_SHOWN "\"", TC_SHOW(name));
     tc_buf_printf(&text, " for method \"%.*s\"", (int)TC_MIN(path.len, (size_t)MAX_PATH_SHOWN), path.data);
     struct tc_status status = selector_failure(s, tc_buf_cstr(&text));
     tc_buf_fini(&text);

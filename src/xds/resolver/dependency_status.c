@@ -76,15 +76,18 @@ static struct tc_rstr *leaf_error_text(const struct tc_dep_node *n, enum tc_dep_
     case TC_DEP_TOO_DEEP:
         return tc_rstr_printf("aggregate cluster graph exceeds max depth (%zu)", limit);
     case TC_DEP_TOO_WIDE:
-        return tc_rstr_printf("aggregate cluster graph for %s exceeds max leaf clusters (%zu)", n->name->data, limit);
+        return tc_rstr_printf("aggregate cluster graph for " TC_SHOWN " exceeds max leaf clusters (%zu)",
+                              TC_SHOW(n->name->data), limit);
     case TC_DEP_ALL_TOO_WIDE:
-        return tc_rstr_printf("aggregate cluster graph for %s exceeds max leaf clusters of all aggregates (%zu)",
-                              n->name->data, limit);
+        return tc_rstr_printf("aggregate cluster graph for " TC_SHOWN
+                              " exceeds max leaf clusters of all aggregates (%zu)",
+                              TC_SHOW(n->name->data), limit);
     case TC_DEP_ALL_TOO_LARGE:
-        return tc_rstr_printf("aggregate cluster graph for %s exceeds max names of all aggregates (%zu)", n->name->data,
-                              limit);
+        return tc_rstr_printf("aggregate cluster graph for " TC_SHOWN " exceeds max names of all aggregates (%zu)",
+                              TC_SHOW(n->name->data), limit);
     }
-    return tc_rstr_printf("aggregate cluster dependency graph for %s has no leaf clusters", n->name->data);
+    return tc_rstr_printf("aggregate cluster dependency graph for " TC_SHOWN " has no leaf clusters",
+                          TC_SHOW(n->name->data));
 }
 
 struct tc_status tc_dep_leaf_error(const struct tc_dep_node *n, enum tc_dep_excess excess, size_t limit)
@@ -218,7 +221,8 @@ static struct tc_status manager_unavailable(const struct tc_dependency_manager *
 struct tc_status tc_dep_socket_listener(const struct tc_dependency_manager *m)
 {
     struct tc_buf text = {0};
-    tc_buf_printf(&text, "LDS resource \"%s\" is a socket listener, not an API listener", m->listener->name->data);
+    tc_buf_printf(&text, "LDS resource \"" TC_SHOWN "\" is a socket listener, not an API listener",
+                  TC_SHOW(m->listener->name->data));
     return manager_unavailable(m, &text);
 }
 
@@ -226,8 +230,8 @@ struct tc_status tc_dep_no_vhost(const struct tc_dependency_manager *m, const st
                                  const struct tc_rstr *routes_name)
 {
     struct tc_buf text = {0};
-    tc_buf_printf(&text, "no virtual host for \"%s\" in route configuration \"%s\"", m->authority->data,
-                  tc_rstr_cstr(routes_name));
+    tc_buf_printf(&text, "no virtual host for \"" TC_SHOWN "\" in route configuration \"" TC_SHOWN "\"",
+                  TC_SHOW(m->authority->data), TC_SHOW(tc_rstr_cstr(routes_name)));
     if (table->n_vhosts == 0)
         tc_buf_append_str(&text, ", which has no virtual hosts at all");
     append_ambient_error(&text, m->listener);
