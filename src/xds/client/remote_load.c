@@ -66,7 +66,9 @@ static void counts_add(struct tc_load_source *source, struct tc_slice bytes, uin
     struct tc_arena arena;
     struct tc_validation_errors errors = {0};
     ProtobufCMessage *m;
-    const struct tc_scan_options any = {.max_repeated = UINT32_MAX};
+    /* The counts are this process's own: no size is too much. */
+    const struct tc_scan_options any = {
+        .max_repeated = UINT32_MAX, .max_elements = SIZE_MAX, .max_string_bytes = SIZE_MAX};
     tc_arena_init(&arena, 0, 0);
     if (tc_unpack(&envoy__service__load_stats__v3__load_stats_request__descriptor, bytes, &any, &arena, &m, &errors) ==
         0)

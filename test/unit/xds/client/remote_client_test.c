@@ -448,6 +448,34 @@ static void a_question_is_sent_once(void **state)
     unload(b);
 }
 
+/* Counts come over whatever their size: here more values than a message of a peer may have. */
+static void many_counts(void **state)
+{
+    (void)state;
+    enum { LOCALITIES = 60000, METRICS = 16 };
+    struct tc_load_cluster *a = load(&r[0]);
+    struct tc_load_cluster *sum = tc_xds_client_load(k.client, k.bootstrap->servers[0].key, one, NULL);
+    settle();
+    for (unsigned i = 0; i < LOCALITIES; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "%u", i);
+        struct tc_load_locality *l = tc_load_locality_get(a, tc_slice_str(""), tc_slice_str("z"), tc_slice_str(name));
+        tc_load_locality_started(l);
+        tc_load_locality_finished(l, true);
+        for (unsigned n = 0; n < METRICS; n++) {
+            snprintf(name, sizeof(name), "%u", n);
+            tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str(name), 1, 1);
+        }
+        tc_load_locality_unref(l);
+    }
+    unload(a);
+    settle();
+    assert_int_equal(HASH_COUNT(sum->localities), LOCALITIES);
+    assert_int_equal(sum->localities->metrics.len, METRICS);
+    unload(sum);
+    settle();
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
 int main(void)
@@ -464,6 +492,7 @@ int main(void)
         TEST(a_remote_client_ends_while_calls_run),
         TEST(loads_by_endpoint),
         TEST(a_question_is_sent_once),
+        TEST(many_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
