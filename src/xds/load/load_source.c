@@ -180,6 +180,7 @@ void tc_load_store_add(struct tc_load_store *s, cluster_stats **stats, size_t n,
         for (size_t k = 0; k < in->n_upstream_locality_stats; k++)
             cluster_add_locality(c, in->upstream_locality_stats[k]);
         cluster_add_drops(c, in);
+        tc_load_cluster_limit(c);
         tc_rstr_unref(cluster);
         tc_rstr_unref(service);
     }

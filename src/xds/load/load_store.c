@@ -138,6 +138,12 @@ struct tc_load_cluster *tc_load_cluster_get(struct tc_load_store *s, struct tc_r
     return c;
 }
 
+void tc_load_cluster_limit(struct tc_load_cluster *c)
+{
+    if (c->users == 0)
+        tc_load_cluster_sweep(c, c->store->n_idle > MAX_IDLE_CLUSTERS);
+}
+
 void tc_load_cluster_unuse(struct tc_load_cluster *c)
 {
     struct tc_load_store *s = c->store;
@@ -145,7 +151,7 @@ void tc_load_cluster_unuse(struct tc_load_cluster *c)
         return;
     bool was_last = --s->n_used == 0;
     s->n_idle++;
-    tc_load_cluster_sweep(c, s->n_idle > MAX_IDLE_CLUSTERS);
+    tc_load_cluster_limit(c);
     if (was_last)
         store_users_changed(s);
     if (s->on_use)

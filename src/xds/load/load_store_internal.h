@@ -24,6 +24,9 @@ struct tc_load_store {
  * removes the cluster if it has no user, no locality and no drops and only the store holds it. `unasked`: removes it
  * whenever it has no user. May free the cluster. */
 void tc_load_cluster_sweep(struct tc_load_cluster *c, bool unasked);
+/* Sweeps a cluster that has no user; removes it if the store has more than MAX_IDLE_CLUSTERS (load_store.c) of them.
+ * The cluster must be in a store. May free the cluster. */
+void tc_load_cluster_limit(struct tc_load_cluster *c);
 /* Returns the cluster, borrowed. Makes the cluster, without a user, if it does not exist. */
 struct tc_load_cluster *tc_load_cluster_find(struct tc_load_store *s, struct tc_rstr *cluster, struct tc_rstr *service,
                                              uint64_t now_ns);
