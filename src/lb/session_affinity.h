@@ -19,9 +19,9 @@ struct tc_session {
     /* The addresses to follow, in the cookie's order. n 0: there is no cookie that can be followed. */
     size_t n;
     const struct tc_addr *addrs;
-    /* The addresses of the endpoint that the last pick chose, TC_SESSION_ADDRS_MAX at most, the one in use first:
+    /* The IP addresses of the endpoint that the last pick chose, TC_SESSION_ADDRS_MAX at most, the one in use first:
      * "1.1.1.1:1,2.2.2.2:2". Empty: no pick has passed xds_override_host, or the last one chose no endpoint, or an
-     * endpoint that xds_override_host does not know. */
+     * endpoint that xds_override_host does not know, or one that has no IP address. */
     struct tc_slice picked;
     /* Why the filter does not follow the cookie, or why the last pick passed over an address of the cookie (the first
      * reason). Static text. NULL: neither. A pick that follows the cookie to a READY endpoint sets NULL. */

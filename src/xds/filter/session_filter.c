@@ -5,9 +5,9 @@
  *   response   set-cookie with the picked endpoint and the cluster, if the request had no cookie or another value
  *
  * A cookie that cannot be followed does not change the route: the RPC is routed as usual, a line in the log says why,
- * and the response replaces the cookie unless its value is that of the pick. Only IP addresses are followed, while the
- * cookie of an endpoint with a Unix socket is set like any other. If a chain has several session filters, the last one
- * whose cookie can be followed gives the session; without such a cookie the first one whose path matches does.
+ * and the response replaces the cookie unless its value is that of the pick. Cookies name IP addresses only, so an
+ * endpoint that has none gets no sessions. If a chain has several session filters, the last one whose cookie can be
+ * followed gives the session; without such a cookie the first one whose path matches does.
  *
  * Sessions, decoded cookies and new headers live in the call's arena. Loop thread only. Read session_start and
  * session_response first. */
@@ -180,7 +180,7 @@ static const struct tc_headers *headers_with_cookie(const struct tc_headers *hea
 
 /* A60: sets a cookie if the request had none, or if its value is not that of the picked endpoint and cluster. Sets none
  * if the filter's path does not match the request's (*state is NULL then), if the pick did not pass xds_override_host,
- * or if it chose an endpoint that xds_override_host does not know. */
+ * or if it chose an endpoint that xds_override_host does not know or that has no IP address. */
 static const struct tc_headers *session_response(const struct tc_call_filter *f, struct tc_filter_call *call,
                                                  void **state, const struct tc_headers *headers)
 {

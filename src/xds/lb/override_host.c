@@ -57,6 +57,7 @@ struct oh_subchannel {
     struct tc_link entry_link;       /* in entry->subchannels */
     struct tc_override_entry *entry; /* NULL: the list lacks the address or has it with another proxy, or no sessions */
     enum torc_connectivity state;
+    bool health_watched; /* the child watches, or watched, the health of the inner subchannel */
 };
 
 static struct oh_subchannel *subchannel_of(struct tc_wrapped_subchannel *wrapped)
@@ -163,10 +164,16 @@ static void subchannel_renew_endpoint(struct oh_subchannel *w)
 static bool subchannel_is_adopted(const struct oh_subchannel *w)
 {
     const struct tc_override_entry *e = w->entry;
-    if (!e)
-        return false;
-    const struct oh_policy *p = subchannel_policy(w);
-    return p->wrapper.base.helper && entry_is_usable(p, e) && entry_is_recently_used(p, e) && entry_best(e) == w;
+    return e && entry_is_usable(subchannel_policy(w), e) && entry_is_recently_used(subchannel_policy(w), e) &&
+           entry_best(e) == w;
+}
+
+static const struct tc_status *subchannel_watch_health(struct tc_subchannel *sc, tc_subchannel_health_fn on_health,
+                                                       void *arg)
+{
+    struct oh_subchannel *w = subchannel_of(tc_wrapped_subchannel_of(sc));
+    w->health_watched = true;
+    return tc_subchannel_watch_health(w->wrapped.inner, on_health, arg);
 }
 
 static void subchannel_ignore_health(void *arg, const struct tc_status *health)
@@ -183,7 +190,8 @@ static void subchannel_release(struct tc_subchannel *sc)
     if (subchannel_is_adopted(w)) {
         w->wrapped.base.on_state = NULL;
         /* The inner subchannel lives on, and must forget the child's health watcher, which goes now. */
-        tc_subchannel_watch_health(w->wrapped.inner, subchannel_ignore_health, NULL);
+        if (w->health_watched)
+            tc_subchannel_watch_health(w->wrapped.inner, subchannel_ignore_health, NULL);
         subchannel_renew_endpoint(w);
         entry_drop_own(e, w);
     } else {
@@ -198,6 +206,7 @@ static const struct tc_subchannel_ops subchannel_ops = {
     .reset_backoff = tc_wrapped_subchannel_reset_backoff,
     .inner = tc_wrapped_subchannel_inner,
     .release = subchannel_release,
+    .watch_health = subchannel_watch_health,
 };
 
 static void subchannel_on_inner_state(void *arg, enum torc_connectivity state, const struct tc_status *status)
@@ -367,25 +376,6 @@ static void oh_access_unref(struct oh_access *a)
         tc_free(a);
 }
 
-/* Returns at most TC_SESSION_ADDRS_MAX addresses of the endpoint as text, "1.1.1.1:1,2.2.2.2:2", in the arena; empty if
- * the arena is used up. `first`, the address in use, comes first (A61). */
-static struct tc_slice endpoint_text(const struct tc_endpoint *endpoint, const struct tc_addr *first,
-                                     struct tc_arena *arena)
-{
-    struct tc_buf text = {0};
-    size_t n = 1;
-    tc_addr_format(first, &text);
-    for (size_t i = 0; i < endpoint->n_addrs && n < TC_SESSION_ADDRS_MAX; i++)
-        if (!tc_addr_eq(&endpoint->addrs[i], first)) {
-            tc_buf_append_char(&text, ',');
-            tc_addr_format(&endpoint->addrs[i], &text);
-            n++;
-        }
-    struct tc_slice out = tc_arena_copy(arena, tc_buf_slice(&text));
-    tc_buf_fini(&text);
-    return out;
-}
-
 /* Notes that an RPC of the session goes to this entry (not in a dry run), and stores the answer for the filter. */
 static void entry_use(struct oh_policy *p, struct tc_override_entry *e, const struct tc_pick_args *args)
 {
@@ -394,7 +384,7 @@ static void entry_use(struct oh_policy *p, struct tc_override_entry *e, const st
         e->last_used_ms = policy_now_ms(p);
         e->fallback_logged = false;
     }
-    args->session->picked = endpoint_text(e->endpoint, e->addr, args->arena);
+    args->session->picked = tc_override_endpoint_text(e->endpoint, e->addr, args->arena);
 }
 
 static enum tc_pick_kind pick_ready(struct oh_policy *p, struct oh_subchannel *w, const struct tc_pick_args *args,

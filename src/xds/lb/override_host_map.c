@@ -6,6 +6,7 @@
 #include "xds/lb/override_host_map.h"
 
 #include "base/mem.h"
+#include "lb/session_affinity.h"
 
 /* Returns the address without its proxy; the result borrows from `addr`. */
 static struct tc_addr override_key(const struct tc_addr *addr)
@@ -105,4 +106,29 @@ void tc_override_set_fini(struct tc_override_set *set)
     tc_free(set->all);
     tc_addr_map_fini(&set->by_addr);
     *set = (struct tc_override_set){0};
+}
+
+/* Appends an IP address, behind a comma if it is not the first. Returns how many addresses were appended: none for a
+ * Unix socket, which cookies do not name, since its path could hold the separators. */
+static size_t append_address(struct tc_buf *text, const struct tc_addr *addr)
+{
+    if (tc_addr_family(addr) == AF_UNIX)
+        return 0;
+    if (text->len)
+        tc_buf_append_char(text, ',');
+    tc_addr_format(addr, text);
+    return 1;
+}
+
+struct tc_slice tc_override_endpoint_text(const struct tc_endpoint *endpoint, const struct tc_addr *first,
+                                          struct tc_arena *arena)
+{
+    struct tc_buf text = {0};
+    size_t n = append_address(&text, first);
+    for (size_t i = 0; i < endpoint->n_addrs && n < TC_SESSION_ADDRS_MAX; i++)
+        if (!tc_addr_eq(&endpoint->addrs[i], first))
+            n += append_address(&text, &endpoint->addrs[i]);
+    struct tc_slice out = tc_arena_copy(arena, tc_buf_slice(&text));
+    tc_buf_fini(&text);
+    return out;
 }

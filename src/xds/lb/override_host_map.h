@@ -1,8 +1,9 @@
 /* The addresses of a cluster, by which xds_override_host finds the endpoints of sessions, and what it knows about each
- * address. Loop thread only. */
+ * address; the text of an endpoint's addresses, for cookies. Loop thread only. */
 #ifndef TC_XDS_LB_OVERRIDE_HOST_MAP_H
 #define TC_XDS_LB_OVERRIDE_HOST_MAP_H
 
+#include "base/arena.h"
 #include "base/list.h"
 #include "lb/address_list.h"
 
@@ -34,5 +35,9 @@ void tc_override_set_init(struct tc_override_set *set, const struct tc_endpoints
 void tc_override_set_fini(struct tc_override_set *set);
 /* Returns the entry, borrowed, or NULL if the set lacks the address. The address's proxy does not count. */
 struct tc_override_entry *tc_override_set_find(const struct tc_override_set *set, const struct tc_addr *addr);
+/* Returns at most TC_SESSION_ADDRS_MAX IP addresses of the endpoint as text, "1.1.1.1:1,2.2.2.2:2", in the arena; empty
+ * if the endpoint has none, or if the arena is used up. `first`, the address in use, comes first (A61). */
+struct tc_slice tc_override_endpoint_text(const struct tc_endpoint *endpoint, const struct tc_addr *first,
+                                          struct tc_arena *arena);
 
 #endif

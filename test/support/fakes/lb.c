@@ -375,6 +375,14 @@ void fake_lb_set_failed(struct fake_lb *f, const char *addr, const char *why)
     set_all(f, addr, TORC_CONNECTIVITY_TRANSIENT_FAILURE, why);
 }
 
+bool fake_lb_health_watched(const struct fake_lb *f, const char *addr)
+{
+    for (size_t i = 0; i < f->subchannels.len; i++)
+        if (strcmp(f->subchannels.data[i]->text, addr) == 0)
+            return f->subchannels.data[i]->on_health != NULL;
+    return false;
+}
+
 unsigned fake_lb_count(const struct fake_lb *f, const char *addr)
 {
     unsigned n = 0;

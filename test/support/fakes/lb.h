@@ -71,6 +71,8 @@ void fake_lb_queue_at(struct fake_lb *f, size_t i, enum torc_connectivity state)
 /* Sets the health of all subchannels of the address, tells their watchers before the loop runs (the channel tells them
  * through the serial queue), and runs the loop. */
 void fake_lb_set_health(struct fake_lb *f, const char *addr, int code, const char *text);
+/* Returns whether the health of the address's oldest subchannel was ever watched. */
+bool fake_lb_health_watched(const struct fake_lb *f, const char *addr);
 /* Returns the number of existing subchannels with that address, or with any address if NULL. */
 unsigned fake_lb_count(const struct fake_lb *f, const char *addr);
 /* Returns the oldest watch of a side stream on a subchannel of the address; NULL if there is none. The watch is the

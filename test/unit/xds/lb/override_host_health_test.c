@@ -1,0 +1,60 @@
+/* Which subchannels xds_override_host watches the health of, after it has adopted them. */
+#include "support/cmocka.h"
+#include "support/fakes/lb.h"
+
+#include "base/mem.h"
+#include "lb/session_affinity.h"
+
+#define A "1.1.1.1:1"
+#define B "2.2.2.2:2"
+
+/* A, which a session uses, leaves the child's endpoints, and stays in the cluster. Asserts whether the health of A's
+ * subchannel was watched by then. */
+static void adopt(const char *child, bool watched)
+{
+    struct fake_lb *f = fake_lb_new("xds_override_host");
+    struct tc_session session = {.n = 0};
+    static const char *const lists[][2] = {{A, ""}, {B, A}};
+    for (unsigned i = 0; i < TC_ARRAY_LEN(lists); i++) {
+        char *json = tc_asprintf("{'childPolicy': [{'priority': {'priorities': ['p', 'q'], 'children': "
+                                 "{'p': {'config': [{'%s': {}}]}, 'q': {'config': [{'%s': {}}]}}}}]}",
+                                 child, child);
+        struct tc_endpoints *tree = fake_lb_endpoint_tree("p", lists[i][0], "q", lists[i][1], NULL);
+        assert_true(fake_lb_update(f, tree, fake_lb_config(f, "xds_override_host", json, NULL), NULL));
+        tc_free(json);
+        if (i > 0)
+            break;
+        f->args.session = &session;
+        fake_lb_pick(f);
+        if (fake_lb_state(f, A) == TORC_CONNECTIVITY_IDLE)
+            fake_lb_set(f, A, TORC_CONNECTIVITY_CONNECTING);
+        fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
+        assert_string_equal(fake_lb_pick(f), A);
+        f->args.session = NULL;
+    }
+    assert_int_equal(fake_lb_count(f, A), 1);
+    assert_int_equal(fake_lb_health_watched(f, A), watched);
+    fake_lb_free(f);
+}
+
+static void a_child_that_watches_no_health(void **state)
+{
+    (void)state;
+    adopt("pick_first", false);
+}
+
+/* The policy watches in the child's stead, so that no change reaches a child that is gone. */
+static void a_child_that_watches_health(void **state)
+{
+    (void)state;
+    adopt("round_robin", true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_child_that_watches_no_health),
+        cmocka_unit_test(a_child_that_watches_health),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
