@@ -73,6 +73,11 @@ static const json_t *json_member(const json_t *obj, const char *key)
     return v && !json_is_null(v) ? v : NULL;
 }
 
+const char *tc_json_key(const json_t *obj, const char *camel, const char *snake)
+{
+    return json_member(obj, camel) || !json_member(obj, snake) ? camel : snake;
+}
+
 static bool json_add_wrong_type(struct tc_validation_errors *e, const char *key, const char *want, const json_t *got)
 {
     return tc_validation_add_member(e, key, "must be %s, is %s", want, type_names[json_typeof(got)]);

@@ -15,6 +15,10 @@ json_t *tc_json_parse(struct tc_slice text, char **why);
 /* Returns the text of a value, compact or indented by two spaces. The caller frees it with tc_free. */
 char *tc_json_text(const json_t *v, bool indent);
 
+/* Returns the key of the member that `obj` has, `camel` or `snake`; `camel` if it has both or none. A member that is
+ * null does not count. */
+const char *tc_json_key(const json_t *obj, const char *camel, const char *snake);
+
 /* Each function below reads member `key` of object `obj` into *out and returns true. For a member that is absent or
  * null, it returns false and leaves *out unchanged. For a member of the wrong type, or whose value is out of range or
  * malformed, it also adds a validation error at .key. What it stores is borrowed from `obj`. */

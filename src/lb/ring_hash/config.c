@@ -53,23 +53,15 @@ bool tc_rh_config_equal(const struct tc_lb_config *pa, const struct tc_lb_config
            tc_rstr_eq(a->request_hash_header, b->request_hash_header);
 }
 
-/* Returns the spelling that the JSON has, `camel` if it has both or none. */
-static const char *config_key(const json_t *json, const char *camel, const char *snake)
-{
-    return json_object_get(json, camel) || !json_object_get(json, snake) ? camel : snake;
-}
-
 static void config_parse_size(const json_t *json, const char *camel, const char *snake, uint64_t *out,
                               struct tc_validation_errors *errors)
 {
-    const char *key = config_key(json, camel, snake);
+    const char *key = tc_json_key(json, camel, snake);
     uint64_t v;
     if (!tc_json_get_u64(json, key, UINT64_MAX, &v, errors))
         return;
     if (v < 1 || v > TC_RING_SIZE_MAX) {
-        tc_validation_push(errors, ".%s", key);
-        tc_validation_add(errors, "must be in the range [1, %u]", TC_RING_SIZE_MAX);
-        tc_validation_pop(errors);
+        tc_validation_add_member(errors, key, "must be in the range [1, %u]", TC_RING_SIZE_MAX);
         return;
     }
     *out = v;
@@ -78,7 +70,7 @@ static void config_parse_size(const json_t *json, const char *camel, const char 
 /* A76: the name must be valid and not binary. Writes it in lower case to `out`. */
 static void config_parse_header(const json_t *json, struct tc_buf *out, struct tc_validation_errors *errors)
 {
-    const char *key = config_key(json, "requestHashHeader", "request_hash_header"), *name;
+    const char *key = tc_json_key(json, "requestHashHeader", "request_hash_header"), *name;
     if (!tc_ring_hash_header_enabled() || !tc_json_get_str(json, key, &name, errors) || !*name)
         return;
     for (const char *c = name; *c; c++)
@@ -98,13 +90,10 @@ static struct tc_ring_hash_config *config_parse_common(const struct tc_lb_factor
     bool use_hostname = false;
     uint64_t factor = 0;
     struct tc_buf header = {0};
-    const char *key = config_key(json, "hashBalanceFactor", "hash_balance_factor");
-    if (tc_json_get_u64(json, key, UINT32_MAX, &factor, errors) && factor < TC_RH_BALANCE_MIN) {
-        tc_validation_push(errors, ".%s", key);
-        tc_validation_add(errors, "must be at least %d", TC_RH_BALANCE_MIN);
-        tc_validation_pop(errors);
-    }
-    tc_json_get_bool(json, config_key(json, "useHostnameForHashing", "use_hostname_for_hashing"), &use_hostname,
+    const char *key = tc_json_key(json, "hashBalanceFactor", "hash_balance_factor");
+    if (tc_json_get_u64(json, key, UINT32_MAX, &factor, errors) && factor < TC_RH_BALANCE_MIN)
+        tc_validation_add_member(errors, key, "must be at least %d", TC_RH_BALANCE_MIN);
+    tc_json_get_bool(json, tc_json_key(json, "useHostnameForHashing", "use_hostname_for_hashing"), &use_hostname,
                      errors);
     config_parse_header(json, &header, errors);
     struct tc_ring_hash_config *c = NULL;
@@ -127,7 +116,8 @@ struct tc_lb_config *tc_rh_config_parse(const struct tc_lb_factory *factory, con
     config_parse_size(json, "minRingSize", "min_ring_size", &min, errors);
     config_parse_size(json, "maxRingSize", "max_ring_size", &max, errors);
     if (errors->count == before && max < min)
-        tc_validation_add_at(errors, ".maxRingSize", "must not be less than minRingSize");
+        tc_validation_add_member(errors, tc_json_key(json, "maxRingSize", "max_ring_size"), "must not be less than %s",
+                                 tc_json_key(json, "minRingSize", "min_ring_size"));
     struct tc_ring_hash_config *c = config_parse_common(factory, json, before, errors);
     if (c) {
         c->min_ring_size = min;
@@ -144,13 +134,10 @@ struct tc_lb_config *tc_maglev_config_parse(const struct tc_lb_factory *factory,
     uint64_t size = TC_MAGLEV_SIZE_DEFAULT;
     bool locality_weighted = false;
     size_t before = errors->count;
-    const char *key = config_key(json, "tableSize", "table_size");
-    if (tc_json_get_u64(json, key, UINT64_MAX, &size, errors) && !tc_maglev_size_valid(size)) {
-        tc_validation_push(errors, ".%s", key);
-        tc_validation_add(errors, TC_MAGLEV_SIZE_REFUSED);
-        tc_validation_pop(errors);
-    }
-    tc_json_get_bool(json, config_key(json, "localityWeighted", "locality_weighted"), &locality_weighted, errors);
+    const char *key = tc_json_key(json, "tableSize", "table_size");
+    if (tc_json_get_u64(json, key, UINT64_MAX, &size, errors) && !tc_maglev_size_valid(size))
+        tc_validation_add_member(errors, key, TC_MAGLEV_SIZE_REFUSED);
+    tc_json_get_bool(json, tc_json_key(json, "localityWeighted", "locality_weighted"), &locality_weighted, errors);
     struct tc_ring_hash_config *c = config_parse_common(factory, json, before, errors);
     if (c) {
         c->table_size = (uint32_t)size;

@@ -76,6 +76,7 @@ static void configs(void **state)
     refuse(f, "{}", "subsetSize: must be greater than 0");
     refuse(f, "{}", "childPolicy: field not present");
     refuse(f, "{'subsetSize': 0, " CHILD "}", "subsetSize: must be greater than 0");
+    refuse(f, "{'subset_size': 0, " CHILD "}", "subset_size: must be greater than 0");
     refuse(f, "{'subsetSize': -1, " CHILD "}", "subsetSize");
     refuse(f, "{'subsetSize': 4294967296, " CHILD "}", "subsetSize");
     refuse(f, "{'subsetSize': 2}", "childPolicy: field not present");
@@ -83,12 +84,16 @@ static void configs(void **state)
     refuse(f, "{'subsetSize': 2, 'childPolicy': [{'no_such_policy': {}}]}", "childPolicy");
     struct tc_lb_config *a = fake_lb_config(f, SUBSETTING, "{'subsetSize': 4294967295, " CHILD "}", NULL),
                         *b = fake_lb_config(f, SUBSETTING, "{'subset_size': '4294967295', " CHILD "}", NULL),
-                        *c = fake_lb_config(f, "random_subsetting", "{'subset_size': 7, " CHILD "}", NULL);
+                        *c = fake_lb_config(f, "random_subsetting", "{'subset_size': 7, " CHILD "}", NULL),
+                        *d = fake_lb_config(f, "random_subsetting", "{'subset_size': null, 'subsetSize': 7, " CHILD "}",
+                                            NULL);
     assert_true(tc_lb_config_eq(a, b));
     assert_false(tc_lb_config_eq(a, c));
+    assert_true(tc_lb_config_eq(c, d));
     tc_lb_config_unref(a);
     tc_lb_config_unref(b);
     tc_lb_config_unref(c);
+    tc_lb_config_unref(d);
 }
 
 static void small_lists_stay(void **state)

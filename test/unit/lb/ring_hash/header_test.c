@@ -165,6 +165,8 @@ static void sizes_that_are_refused(void **state)
                    AT ".min_ring_size: must be in the range [1, 8388608]; " AT
                       ".max_ring_size: must be in the range [1, 8388608]");
     assert_refused(f, "{'minRingSize': 20, 'maxRingSize': 10}", AT ".maxRingSize: must not be less than minRingSize");
+    assert_refused(f, "{'minRingSize': null, 'min_ring_size': 20, 'max_ring_size': 10}",
+                   AT ".max_ring_size: must not be less than min_ring_size");
     struct tc_lb_config *c =
         fake_lb_config(f, "ring_hash", "{'minRingSize': '1', 'maxRingSize': 8388608, 'unknown': [1]}", NULL);
     assert_int_equal(((struct tc_ring_hash_config *)c)->min_ring_size, 1);
