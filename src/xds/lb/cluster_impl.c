@@ -31,24 +31,15 @@ static struct tc_lb_config *impl_parse_config(const struct tc_lb_factory *factor
 {
     (void)factory;
     const char *cluster = NULL;
-    const json_t *list = NULL;
     size_t before = errors->count;
-    tc_json_get_str(json, "cluster", &cluster, errors);
-    tc_json_get_arr(json, "childPolicy", &list, errors);
-    if (errors->count == before && !cluster)
+    if (!tc_json_get_str(json, "cluster", &cluster, errors) && errors->count == before)
         tc_validation_add_at(errors, ".cluster", "field not present");
-    if (errors->count == before && !list)
-        tc_validation_add_at(errors, ".childPolicy", "field not present");
-    if (errors->count != before)
-        return NULL;
-    tc_validation_push(errors, ".childPolicy");
-    struct tc_lb_config *child = tc_lb_parse_list(registry, list, depth + 1, errors);
-    tc_validation_pop(errors);
-    if (!child)
-        return NULL;
-    struct tc_rstr *name = tc_rstr_str(cluster);
-    struct tc_lb_config *config = tc_child_config_single(&tc_cluster_impl_factory, name, child);
-    tc_rstr_unref(name);
+    struct tc_lb_config *child = tc_lb_parse_child(registry, json, "childPolicy", depth, errors), *config = NULL;
+    if (errors->count == before) {
+        struct tc_rstr *name = tc_rstr_str(cluster);
+        config = tc_child_config_single(&tc_cluster_impl_factory, name, child);
+        tc_rstr_unref(name);
+    }
     tc_lb_config_unref(child);
     return config;
 }

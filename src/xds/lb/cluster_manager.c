@@ -28,20 +28,10 @@
 static struct tc_lb_config *parse_cluster_child(const json_t *json, const struct tc_lb_registry *registry,
                                                 unsigned depth, struct tc_validation_errors *errors)
 {
-    const json_t *list = NULL;
-    struct tc_lb_config *config = NULL;
-    if (!json_is_object(json)) {
-        tc_validation_add(errors, "must be an object");
-        return NULL;
-    }
-    if (!tc_json_get_arr(json, "childPolicy", &list, errors)) {
-        tc_validation_add_at(errors, ".childPolicy", "must be a list");
-        return NULL;
-    }
-    tc_validation_push(errors, ".childPolicy");
-    config = tc_lb_parse_list(registry, list, depth + 1, errors);
-    tc_validation_pop(errors);
-    return config;
+    if (json_is_object(json))
+        return tc_lb_parse_child(registry, json, "childPolicy", depth, errors);
+    tc_validation_add(errors, "must be an object");
+    return NULL;
 }
 
 /* {"children": {"name": {"childPolicy": [...]}}} */

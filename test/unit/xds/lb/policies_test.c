@@ -631,7 +631,8 @@ static void configs(void **state)
          "{'children': {'a': {'childPolicy': [{'cds_experimental': {'cluster': "
          "'a'}}]}}}",
          NULL},
-        {"xds_cluster_manager_experimental", "{'children': {'a': {}}}", "children[\"a\"].childPolicy"},
+        {"xds_cluster_manager_experimental", "{'children': {'a': {}}}", "[\"a\"].childPolicy: field not present"},
+        {"xds_cluster_manager_experimental", "{'children': {'a': 7}}", "children[\"a\"]: must be an object"},
     };
     for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++) {
         char *why = NULL;
