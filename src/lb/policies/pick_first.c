@@ -91,18 +91,25 @@ struct pick_first {
 
 /* --- pickers --- */
 
-/* In IDLE asks for a connection, unless the pick is dry. In CONNECTING a traced pick gets the subchannel that it waits
- * for: the selected one, or that of the address that the pass tried last. `p` is NULL once the picker is detached. */
+/* Returns the subchannel that picks wait for in CONNECTING: the selected one, or that of the last address that the pass
+ * has tried and that has not failed. */
+static struct tc_subchannel *pf_awaited(const struct pick_first *p)
+{
+    if (p->selected)
+        return p->selected->sc;
+    for (size_t i = p->next; i-- > 0;)
+        if (!p->addresses[i]->failed)
+            return p->addresses[i]->sc;
+    return NULL;
+}
+
+/* In IDLE asks for a connection, unless the pick is dry. `p` is NULL once the picker is detached. */
 static enum tc_pick_kind pf_pick_unconnected(struct pick_first *p, const struct tc_pick_args *args)
 {
     if (p && p->state == TORC_CONNECTIVITY_IDLE && !args->dry)
         tc_loop_defer(p->base.helper->env->loop, &p->exit_idle_task);
-    if (TC_UNLIKELY(args->trace != NULL) && p && p->state == TORC_CONNECTIVITY_CONNECTING) {
-        if (p->selected)
-            args->trace->awaited = p->selected->sc;
-        else if (p->next > 0 && p->next <= p->n)
-            args->trace->awaited = p->addresses[p->next - 1]->sc;
-    }
+    if (TC_UNLIKELY(args->trace != NULL) && p && p->state == TORC_CONNECTIVITY_CONNECTING)
+        args->trace->awaited = pf_awaited(p);
     return TC_PICK_QUEUE;
 }
 

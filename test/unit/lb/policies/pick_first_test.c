@@ -535,6 +535,25 @@ static void trace_names_policy_and_address(void **state)
     f->args.trace = NULL;
 }
 
+/* A trace names the last attempt that has not failed. */
+static void trace_names_the_attempt(void **state)
+{
+    struct fake_lb *f = *state;
+    struct tc_pick_trace trace = {.arena = &f->arena};
+    f->args.trace = &trace;
+    update(f, A " " B);
+    assert_string_equal(fake_lb_pick(f), "QUEUE");
+    struct tc_subchannel *first = trace.awaited;
+    assert_non_null(first);
+    tc_loop_advance(f->loop, 250);
+    fake_lb_pick(f);
+    assert_ptr_not_equal(trace.awaited, first);
+    fake_lb_set_failed(f, B, "refused");
+    assert_string_equal(fake_lb_pick(f), "QUEUE");
+    assert_ptr_equal(trace.awaited, first);
+    f->args.trace = NULL;
+}
+
 /* Below a petiole policy the selected address is not picked before its health is known. */
 static void health_is_waited_for(void **state)
 {
@@ -605,6 +624,7 @@ int main(void)
         TEST(a_new_resolution_note_is_told),
         TEST(reset_backoff_reaches_subchannels),
         TEST(trace_names_policy_and_address),
+        TEST(trace_names_the_attempt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
