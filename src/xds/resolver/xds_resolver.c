@@ -27,10 +27,9 @@ struct xds_resolver {
     struct tc_resolver base;
     struct tc_target target;
     struct tc_rstr *listener;
-    struct tc_pool_client *shared; /* a reference; NULL: `client` is the caller's, or there is none */
+    struct tc_pool_client *shared; /* a reference; NULL: the bootstrap cannot be used */
     struct tc_backoff backoff;     /* of reading the bootstrap */
     struct tc_timer read_again;
-    struct tc_xds_client *client; /* borrowed from `shared` or the caller; NULL: the bootstrap cannot be used */
     struct tc_dependency_manager *manager; /* NULL: not started, or see `error` */
     struct tc_cluster_refs clusters;
     struct tc_resolver_env dns_env; /* of LOGICAL_DNS clusters */
@@ -167,15 +166,15 @@ static void resolver_start_manager(struct xds_resolver *r)
         .listener = tc_rstr_slice(r->listener),
         .authority = r->base.env->authority,
         .dns = &r->dns_env,
-        .pool = r->shared ? r->shared->pool : NULL,
+        .pool = r->shared->pool,
     };
-    r->manager = tc_dependency_manager_new(r->base.env->loop, r->client, &opts, &events, r);
+    r->manager = tc_dependency_manager_new(r->base.env->loop, r->shared->client, &opts, &events, r);
 }
 
 static void resolver_find_listener(struct xds_resolver *r)
 {
     struct tc_buf name = {0};
-    const struct tc_xds_bootstrap *bootstrap = tc_xds_client_bootstrap(r->client);
+    const struct tc_xds_bootstrap *bootstrap = tc_xds_client_bootstrap(r->shared->client);
     if (tc_listener_name(bootstrap, &r->target, &name) == 0) {
         r->listener = tc_rstr_new(name.data, name.len);
     } else {
@@ -197,7 +196,6 @@ static void resolver_find_client(struct xds_resolver *r)
     r->shared = tc_pool_client_get(tc_xds_client_pool_of(env->runtime), env, tc_slice_str(r->target.text), &why);
     if (r->shared) {
         tc_status_set(&r->error, (struct tc_status){0});
-        r->client = r->shared->client;
         resolver_find_listener(r);
         return;
     }
@@ -218,7 +216,7 @@ static void resolver_go_on(struct xds_resolver *r)
         return;
     }
     schedule_report(r);
-    if (!r->client && !r->base.env->xds_bootstrap_json)
+    if (!r->shared && !r->base.env->xds_bootstrap_json)
         tc_timer_start(&r->read_again, tc_backoff_next_ms(&r->backoff, tc_loop_rng(r->base.env->loop)));
 }
 
@@ -250,8 +248,8 @@ static void xds_reset_backoff(struct tc_resolver *base)
         tc_backoff_reset(&r->backoff);
         tc_timer_start(&r->read_again, 0);
     }
-    if (r->client)
-        tc_xds_client_reset_backoff(r->client);
+    if (r->shared)
+        tc_xds_client_reset_backoff(r->shared->client);
     if (r->manager)
         tc_dependency_manager_reset_backoff(r->manager);
 }
@@ -288,8 +286,10 @@ static const struct tc_resolver_ops resolver_ops = {
     .pending = xds_pending,
 };
 
-static struct xds_resolver *resolver_new(const struct tc_target *target, const struct tc_resolver_env *env)
+static struct tc_resolver *xds_create(const struct tc_resolver_class *cls, const struct tc_target *target,
+                                      const struct tc_resolver_env *env)
 {
+    (void)cls;
     struct xds_resolver *r = TC_NEW(struct xds_resolver);
     r->base.ops = &resolver_ops;
     r->base.env = env;
@@ -304,23 +304,6 @@ static struct xds_resolver *resolver_new(const struct tc_target *target, const s
     tc_task_init(&r->report, on_report);
     tc_backoff_init(&r->backoff, &env->backoff);
     tc_timer_init(&r->read_again, env->loop, on_read_again);
-    return r;
-}
-
-struct tc_resolver *tc_xds_resolver_new(const struct tc_target *target, const struct tc_resolver_env *env,
-                                        struct tc_xds_client *client)
-{
-    struct xds_resolver *r = resolver_new(target, env);
-    r->client = client;
-    resolver_find_listener(r);
-    return &r->base;
-}
-
-static struct tc_resolver *xds_create(const struct tc_resolver_class *cls, const struct tc_target *target,
-                                      const struct tc_resolver_env *env)
-{
-    (void)cls;
-    struct xds_resolver *r = resolver_new(target, env);
     resolver_find_client(r);
     return &r->base;
 }

@@ -3,15 +3,10 @@
 #define TC_XDS_RESOLVER_XDS_RESOLVER_H
 
 #include "resolver/resolver.h"
-#include "xds/client/client.h"
 
 /* A result has the LB config (xds_cluster_manager with a cds for each cluster in use), the XdsConfig as attributes, the
  * config selector, and an empty list of endpoints. A result with an error has a status instead of selector and
  * endpoints, and the last good XdsConfig (NULL if there was none). */
 extern const struct tc_resolver_class tc_xds_resolver_class;
-
-/* Returns a resolver that uses `client`, which the caller owns and which must outlive the resolver. Copies `target`. */
-struct tc_resolver *tc_xds_resolver_new(const struct tc_target *target, const struct tc_resolver_env *env,
-                                        struct tc_xds_client *client);
 
 #endif
