@@ -61,9 +61,8 @@ static void promote_pending(struct tc_graceful_switch *g)
     struct switch_place *old = g->current;
     g->current = g->pending;
     g->pending = NULL;
-    if (g->parent)
-        TC_LOG(TC_LOG_LB, TORC_LOG_INFO, "%.*s: policy %s serves instead of %s", TC_LB_LOG_NAME(g->parent),
-               g->current->policy->factory->name, old->policy->factory->name);
+    TC_LOG(TC_LOG_LB, TORC_LOG_INFO, "%.*s: policy %s serves instead of %s", TC_LB_LOG_NAME(g->parent),
+           g->current->policy->factory->name, old->policy->factory->name);
     switch_place_free(old);
 }
 
@@ -81,7 +80,7 @@ static void switch_update_state(struct tc_lb_helper *h, enum torc_connectivity s
     }
     if (s == g->pending && state != TORC_CONNECTIVITY_CONNECTING)
         promote_pending(g);
-    if (s == g->current && g->parent)
+    if (s == g->current)
         tc_lb_update_state(g->parent, state, status, picker);
     else
         tc_picker_unref(picker);
@@ -93,7 +92,7 @@ static void switch_request_reresolution(struct tc_lb_helper *h)
     struct tc_graceful_switch *g = s->owner;
     if (!s->policy)
         s->early.reresolution = true;
-    else if (g->parent && s == newest_place(g))
+    else if (s == newest_place(g))
         tc_lb_request_reresolution(g->parent);
 }
 

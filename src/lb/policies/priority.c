@@ -567,9 +567,9 @@ static struct tc_lb_policy *pr_create(const struct tc_lb_factory *factory, struc
 /* --- config --- */
 
 /* Parses one entry of "priorities" and its child into `out`, which was zero and which the caller frees in any case.
- * Returns false with errors if something is wrong. `seen`, the set of the names before this one, finds duplicates among
- * ten thousand names without comparing each with each. */
-static bool parse_priority_child(const json_t *children, const json_t *name, json_t *seen, size_t i,
+ * Adds errors if something is wrong. `seen`, the set of the names before this one, finds duplicates among ten thousand
+ * names without comparing each with each. */
+static void parse_priority_child(const json_t *children, const json_t *name, json_t *seen, size_t i,
                                  const struct tc_lb_registry *registry, unsigned depth, struct tc_child_config *out,
                                  struct tc_validation_errors *errors)
 {
@@ -586,7 +586,7 @@ static bool parse_priority_child(const json_t *children, const json_t *name, jso
         tc_validation_add(errors, "no child of that name");
     tc_validation_pop(errors);
     if (errors->count != before)
-        return false;
+        return;
     tc_validation_push_key(errors, ".children", json_string_value(name));
     tc_json_get_bool(child, "ignoreReresolutionRequests", &out->ignore_reresolution_requests, errors);
     tc_json_get_bool(child, "ignore_reresolution_requests", &out->ignore_reresolution_requests, errors);
@@ -595,7 +595,6 @@ static bool parse_priority_child(const json_t *children, const json_t *name, jso
     tc_validation_pop(errors);
     tc_validation_pop(errors);
     out->name = tc_rstr_str(json_string_value(name));
-    return errors->count == before;
 }
 
 /* {"children": {NAME: {"config": [...], "ignoreReresolutionRequests": B}}, "priorities": [NAME]} */

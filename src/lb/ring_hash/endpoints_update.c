@@ -72,7 +72,7 @@ static bool set_find_places(const struct tc_rh_set *old, const struct tc_endpoin
 /* Returns the index of the set's endpoint with the addresses of `e`, or TC_RING_ADDED. */
 static uint32_t set_find_addrs(const struct tc_rh_set *set, const struct tc_endpoint *e)
 {
-    for (uint32_t i = 0; set && i < set->n; i++)
+    for (uint32_t i = 0; i < set->n; i++)
         if (tc_endpoint_same_addrs(set->at[i].endpoint, e))
             return i;
     return TC_RING_ADDED;

@@ -133,11 +133,6 @@ static void rh_on_child_state(void *arg, struct tc_endpoint_child *child, enum t
                               const struct tc_status *status, struct tc_picker *picker)
 {
     struct tc_ring_hash *rh = arg;
-    const struct tc_rh_endpoint *e = &rh->set->at[child->index];
-    if (e->state == TORC_CONNECTIVITY_TRANSIENT_FAILURE && state == TORC_CONNECTIVITY_CONNECTING) {
-        tc_picker_unref(picker); /* an endpoint that failed counts as failed while it connects again */
-        return;
-    }
     if (state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
         tc_status_set(&rh->last_error, tc_status_ref(status));
     tc_rh_set_state(rh->set, child->index, state, picker);

@@ -222,8 +222,7 @@ static torc_credentials *server_credentials(const struct tc_channel_transport_fa
     for (size_t i = 0; creds && i < json_array_size(server->call_creds); i++)
         creds = with_call_credentials(creds, json_array_get(server->call_creds, i), &reason);
     if (!creds)
-        *why =
-            tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS, "%s", reason ? reason : "unsupported credentials");
+        *why = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS, "%s", reason);
     tc_free(reason);
     return creds;
 }
