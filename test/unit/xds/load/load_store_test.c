@@ -157,20 +157,6 @@ static void names_are_bounded(void **state)
     tc_load_store_free(s);
 }
 
-/* Moves the counts of one store to another, as remote_load.c does between loops. */
-static void hand_over(struct tc_load_store *from, struct tc_load_store *to)
-{
-    struct tc_arena arena;
-    Envoy__Config__Endpoint__V3__ClusterStats **stats;
-    const struct tc_load_filter all = {.all = true, .endpoints = true};
-    tc_arena_init(&arena, 0, 0);
-    size_t n = tc_load_store_take(from, &all, 0, &arena, &stats);
-    tc_load_stats_none_in_progress(stats, n);
-    tc_load_store_add(to, stats, n, 0);
-    tc_load_store_settle(from, true);
-    tc_arena_fini(&arena);
-}
-
 /* Adds a report of another loop with every kind of address. A report has no form for a vsock address, so the RPC to
  * that address counts for the locality alone. */
 static void counts_of_another_loop(void **state)
