@@ -4,7 +4,7 @@
  * {"target":"xds:///m1","calls":[[["name","value"],...],...]}, with a list of headers for each call. An order whose
  * target is not xds may have a "service_config". The answer is {"peers":["127.0.0.1:1",...]} in the order of the calls;
  * a failed call is "!CODE message". At most WIDTH calls run at a time. The channel is kept for the next order if the
- * target is the same; a service_config of that order is then not read.
+ * target and the service_config are the same.
  *
  * The main thread reads an order and waits on `done` until all calls of the order have ended. Meanwhile only the loop's
  * thread touches the order (start_all, start_next, on_result), so the order has no lock. Exit 0 at the end of stdin, or
@@ -20,10 +20,12 @@
 
 #define WIDTH 32
 
-/* The order that runs, and what main keeps from one order to the next: the runtime, the channel and the semaphore. */
+/* The order that runs, and what main keeps from one order to the next: the runtime, the channel, its service config and
+ * the semaphore. */
 struct order {
     torc_runtime *runtime;
     torc_channel *channel; /* NULL: none yet */
+    json_t *config;        /* the "service_config" of the channel, owned; NULL: none */
     json_t *calls, *peers; /* calls: borrowed from the order's JSON; peers: of the answer, which owns it */
     size_t next, running;  /* next: the index of the call to start next; running: how many calls run */
     sem_t done;            /* posted when no call runs and none is left */
@@ -106,18 +108,21 @@ static void start_all(void *arg)
         sem_post(&o->done);
 }
 
-/* Opens a channel to the target, unless the channel that is open has this target. */
+/* Opens a channel to the target with the service config, unless the channel that is open has both. */
 static void open_channel(struct order *o, const json_t *asked)
 {
     const char *text = json_string_value(json_object_get(asked, "target"));
+    json_t *config = json_object_get(asked, "service_config");
     if (!text)
         die("an order without a target");
-    if (o->channel && strcmp(torc_channel_target(o->channel), text) == 0)
+    bool same_config = config == o->config || json_equal(config, o->config);
+    if (o->channel && strcmp(torc_channel_target(o->channel), text) == 0 && same_config)
         return;
     torc_channel_free(o->channel);
+    json_decref(o->config);
+    o->config = json_incref(config);
     struct torc_channel_options options = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
-                                           .service_config_json =
-                                               json_string_value(json_object_get(asked, "service_config"))};
+                                           .service_config_json = json_string_value(config)};
     torc_error *error = NULL;
     o->channel = torc_channel_new(o->runtime, text, &options, &error);
     if (!o->channel)
@@ -160,6 +165,7 @@ int main(void)
         json_decref(asked);
     }
     torc_channel_free(o.channel);
+    json_decref(o.config);
     torc_runtime_free(o.runtime);
     return 0;
 }

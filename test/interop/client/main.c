@@ -83,9 +83,7 @@ static torc_credentials *tls(const char *ca)
 
 int main(int argc, char **argv)
 {
-    struct interop t = {.soak_iterations = 100};
-    t.options =
-        (struct torc_channel_options){TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
+    struct interop t = {.options = {TORC_SIZE(torc_channel_options)}, .soak_iterations = 100};
     const char *name = NULL, *ca = NULL;
     for (int i = 1; i < argc; i++) {
         const char *flag = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;

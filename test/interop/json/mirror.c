@@ -9,7 +9,9 @@
  *
  * The frame written back has a byte (1: the output, 0: the text of an error), the length in 4 bytes, little endian, and
  * the output or text. Exit 0 at the end of standard input. Exit 1 at a frame whose TYPE is unknown or whose input is
- * cut short, and if a frame cannot be written. */
+ * cut short, if a frame cannot be written, and, with the reason on standard error, if SET cannot be read or is
+ * refused. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,29 +53,37 @@ static int mirror(const torc_schema *schema, const torc_schema_message *type, un
     return good;
 }
 
-/* Returns the schema of a file with a FileDescriptorSet; the caller frees it. If the set is refused, prints the
- * reason, and the schema has no type. A file that cannot be read counts as empty. */
-static torc_schema *load(const char *path)
+/* Adds the files of a file with a FileDescriptorSet, and links the schema. Returns 0, with the reason printed, if the
+ * file cannot be read or the set is refused, else 1. */
+static int load(torc_schema *schema, const char *path)
 {
-    torc_schema *schema = torc_schema_new();
+    enum { MAX_BYTES = 1 << 24 };
     torc_error *error = NULL;
     FILE *file = fopen(path, "rb");
-    char *bytes = malloc(1 << 24);
-    size_t n = file && bytes ? fread(bytes, 1, 1 << 24, file) : 0;
-    torc_schema_add_set(schema, bytes, n, &error);
-    if (torc_schema_link(schema, &error) != 0)
-        fprintf(stderr, "%s\n", torc_error_text(error));
+    char *bytes = file ? malloc(MAX_BYTES + 1) : NULL;
+    size_t n = bytes ? fread(bytes, 1, MAX_BYTES + 1, file) : 0;
+    int good = bytes && !ferror(file) && n <= MAX_BYTES;
+    if (!good)
+        fprintf(stderr, "%s: %s\n", path, n > MAX_BYTES ? "more than 16 MiB" : strerror(errno));
+    else if (torc_schema_add_set(schema, bytes, n, &error) != 0 || torc_schema_link(schema, &error) != 0)
+        fprintf(stderr, "%s: %s\n", path, torc_error_text(error));
+    good = good && !error;
+    torc_error_free(error);
     if (file)
         fclose(file);
     free(bytes);
-    return schema;
+    return good;
 }
 
 int main(int argc, char **argv)
 {
-    torc_schema *schema = load(argv[1]);
+    if (argc < 2) {
+        fprintf(stderr, "usage: %s SET TYPE...\n", argv[0]);
+        return 1;
+    }
+    torc_schema *schema = torc_schema_new();
     unsigned char head[6];
-    int good = 1;
+    int good = load(schema, argv[1]);
     while (good && fread(head, 1, 6, stdin) == 6) {
         size_t n = (size_t)head[2] | (size_t)head[3] << 8 | (size_t)head[4] << 16 | (size_t)head[5] << 24;
         char *in = malloc(n + 1);

@@ -140,10 +140,12 @@ static bool open_channels(struct psm_load *l)
 struct psm_load *psm_load_new(const struct psm_options *o, struct psm_stats *stats)
 {
     struct psm_load *l = zeroed(1, sizeof(*l));
-    *l = (struct psm_load){.options = o, .stats = stats, .runtime = torc_runtime_new(NULL, NULL)};
+    torc_error *error = NULL;
+    *l = (struct psm_load){.options = o, .stats = stats, .runtime = torc_runtime_new(NULL, &error)};
     pthread_mutex_init(&l->lock, NULL);
-    if (!l->runtime)
-        perror("no runtime");
+    if (error)
+        fprintf(stderr, "no runtime: %s\n", torc_error_text(error));
+    torc_error_free(error);
     if (!psm_config_init(&l->config, o) || !l->runtime || !open_channels(l)) {
         psm_load_free(l);
         return NULL;
