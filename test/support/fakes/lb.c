@@ -218,6 +218,8 @@ void fake_lb_free(struct fake_lb *f)
     assert_true(tc_list_empty(&f->side_watches));
     if (f->picker && f->args.headers) {
         /* A picker may outlive its policy. */
+        tc_status_fini(&f->pick.status);
+        f->pick = (struct tc_pick){0};
         f->args.has_hash = true;
         assert_int_not_equal(tc_picker_pick(f->picker, &f->args, &f->pick), TC_PICK_COMPLETE);
     }

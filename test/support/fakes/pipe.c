@@ -115,7 +115,7 @@ static ssize_t pipe_writev(struct tc_bytestream *bs, const struct iovec *iov, in
     if (e->error)
         return fail(e, e->error, e->error_text);
     if (e->other->closed || e->finished)
-        return fail(e, TORC_ECLOSED, "pipe: the other end is closed");
+        return fail(e, TORC_ECLOSED, e->finished ? "pipe: this end has finished" : "pipe: the other end is closed");
     size_t limit = e->pipe->write_chunk ? e->pipe->write_chunk : SIZE_MAX;
     size_t waiting = e->other->unread.len, capacity = e->pipe->capacity;
     limit = TC_MIN(limit, capacity > waiting ? capacity - waiting : 0);

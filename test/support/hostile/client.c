@@ -284,8 +284,9 @@ static void states(void **state)
 static void records(void **state)
 {
     (void)state;
-    if (creds)
-        rows_play(hostile_tls_rows());
+    if (!creds)
+        skip(); /* the rows are about TLS */
+    rows_play(hostile_tls_rows());
 }
 
 static void other_backend_is_not_affected(void **state)

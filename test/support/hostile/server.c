@@ -177,28 +177,13 @@ bool hostile_flush_much(struct hostile_peer *p)
     return fake_h2_take(p->h2)->len < MUCH ? !p->gone : hostile_flush(p);
 }
 
-/* Sends the gathered frames, then waits for a frame of the type that has all these flags. Stores its stream and returns
- * true; returns false, and stores nothing, once the client counts as closed. */
-static bool await_frame(struct hostile_peer *p, uint8_t type, uint8_t flags, uint32_t *stream)
-{
-    hostile_flush(p);
-    for (;;) {
-        const struct fake_h2_frame *f = fake_h2_expect(p->h2, type, 0);
-        if (f && (f->flags & flags) == flags) {
-            *stream = f->stream;
-            return true;
-        }
-        if (!f && (p->gone || !wait_for(p, POLLIN)))
-            return false;
-        if (!f)
-            take_in(p);
-    }
-}
-
 uint32_t hostile_await(struct hostile_peer *p, uint8_t type)
 {
-    uint32_t stream;
-    return await_frame(p, type, 0, &stream) ? stream : 0;
+    const struct fake_h2_frame *f;
+    hostile_flush(p);
+    while ((f = hostile_next(p, true)) && f->type != type)
+        continue;
+    return f ? f->stream : 0;
 }
 
 uint32_t hostile_begin(struct hostile_peer *p)
@@ -212,10 +197,14 @@ uint32_t hostile_begin(struct hostile_peer *p)
 
 void hostile_settle(struct hostile_peer *p)
 {
-    uint32_t stream;
+    static const char mark[] = "settled?";
+    const struct fake_h2_frame *f;
     p->deaf = false;
-    fake_h2_ping(p->h2, "settled?", false);
-    await_frame(p, FAKE_H2_PING, FAKE_H2_ACK, &stream);
+    fake_h2_ping(p->h2, mark, false);
+    hostile_flush(p);
+    while ((f = hostile_next(p, true)) &&
+           (f->type != FAKE_H2_PING || !(f->flags & FAKE_H2_ACK) || strcmp(f->payload, mark) != 0))
+        continue;
 }
 
 void hostile_await_close(struct hostile_peer *p)

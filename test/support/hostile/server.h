@@ -71,8 +71,8 @@ const struct fake_h2_frame *hostile_next(struct hostile_peer *p, bool wait);
  * sends the preface, SETTINGS, an ACK and a request to /a.B/C instead, and returns its stream, 1, without waiting for a
  * response, or 0 if the client counts as closed. */
 uint32_t hostile_begin(struct hostile_peer *p);
-/* Ends hostile_deafen. Sends the gathered frames and a PING, and waits until an answer to a PING comes, or the client
- * counts as closed. If the play has sent no other PING, the client has then read everything sent before. */
+/* Ends hostile_deafen. Sends the gathered frames and a PING "settled?", and waits until the answer to that PING comes,
+ * or the client counts as closed. After the answer the client has read everything sent before. */
 void hostile_settle(struct hostile_peer *p);
 /* Sends the gathered frames, then waits until the client closes. */
 void hostile_await_close(struct hostile_peer *p);
