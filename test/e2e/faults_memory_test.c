@@ -18,6 +18,7 @@
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 #include "support/kits/mesh.h"
+#include "support/sanitizer.h"
 
 #include "base/mem.h"
 #include "http2/framing.h"
@@ -27,7 +28,7 @@
 enum { MIB = 1 << 20, LARGE = 8 * MIB };
 
 /* Sanitizers take more address space than the test allows. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if SANITIZER_ADDRESS || SANITIZER_THREAD
 #define BOUNDED_SPACE 0
 #else
 #define BOUNDED_SPACE 1

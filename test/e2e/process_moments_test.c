@@ -27,12 +27,13 @@
 #include "runtime/runtime_internal.h"
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
+#include "support/sanitizer.h"
 
 #define HANG_S 120
 
 /* Under the thread sanitizer a child of a process with threads must not start one; the address sanitizer's allocator
  * may hang in such a child. */
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if SANITIZER_THREAD || SANITIZER_ADDRESS
 #define NO_FORK
 #endif
 

@@ -32,9 +32,10 @@
 #include "support/kits/backends.h"
 #include "support/kits/cert.h"
 #include "support/net/http_server.h"
+#include "support/sanitizer.h"
 #include "tls/tls.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if SANITIZER_THREAD || SANITIZER_ADDRESS
 #define SLOW 5
 #else
 #define SLOW 1
@@ -43,11 +44,11 @@
 /* The thread sanitizer forbids threads in the child of a process with threads. Under the address sanitizer a child may
  * hang in the sanitizer's allocator: before GCC 14 a fork does not take the allocator's locks, and since then a lock
  * may remember a thread of the parent that waited for the lock. */
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if SANITIZER_THREAD || SANITIZER_ADDRESS
 #define NO_FORK
 #endif
 
-#ifdef __SANITIZE_ADDRESS__
+#if SANITIZER_ADDRESS
 /* A process that ends while threads work leaks their memory. */
 const char *__asan_default_options(void);
 __attribute__((visibility("default"))) const char *__asan_default_options(void)

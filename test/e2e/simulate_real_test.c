@@ -29,6 +29,7 @@
 #include "support/cmocka.h"
 #include "support/kits/mesh.h"
 #include "support/net/port.h"
+#include "support/sanitizer.h"
 
 /* A backend takes SERVICE_MS for an RPC. In an example with `slow`, every second backend takes SLOWNESS times as long.
  * In an example with `dies`, backend DYING dies at DEATH_MS. These times count from the moment at which torc
@@ -424,7 +425,7 @@ static struct example weighted = {"load_balancing_policy: " POLICIES(WEIGHTED), 
 
 int main(void)
 {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if SANITIZER_ADDRESS || SANITIZER_THREAD
     print_message("skipped: with a sanitizer it takes minutes\n");
     return 77;
 #endif

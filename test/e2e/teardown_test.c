@@ -22,6 +22,7 @@
 
 #include "support/cmocka.h"
 #include "support/number.h"
+#include "support/sanitizer.h"
 #include "support/teardown/world.h"
 
 #include "base/clock.h"
@@ -32,7 +33,7 @@
  * sanitizer does not see. The sanitizer takes a later descriptor for an earlier one of the same number, and reports a
  * race when libcrypto closes a folder (OPENSSL_DIR_end). Calls from inside libuv are ignored: between threads Torc
  * relies on its own locks and atomics. */
-#ifdef __SANITIZE_THREAD__
+#if SANITIZER_THREAD
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
@@ -41,7 +42,7 @@ const char *__tsan_default_suppressions(void)
 #endif
 
 /* How many times slower the sanitizers make everything, about. */
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if SANITIZER_THREAD || SANITIZER_ADDRESS
 #define SLOW 5
 #else
 #define SLOW 1

@@ -13,6 +13,7 @@
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/mesh.h"
+#include "support/sanitizer.h"
 
 #include "base/mem.h"
 #include "proto/wire.h"
@@ -274,7 +275,7 @@ static long resident_kb(void)
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if SANITIZER_ADDRESS || SANITIZER_THREAD
 #define MEMORY_COUNTS 0 /* sanitizers retain freed memory */
 #else
 #define MEMORY_COUNTS 1

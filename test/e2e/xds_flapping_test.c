@@ -8,20 +8,11 @@
 #include "support/cmocka.h"
 #include "support/footprint.h"
 #include "support/kits/mesh.h"
+#include "support/sanitizer.h"
 
 #include "base/common.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = 1 };
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
-#else
-enum { SANITIZED = 0 };
-#endif
+enum { SANITIZED = SANITIZER_ADDRESS || SANITIZER_THREAD };
 
 enum { FLAPS = 1000, SETTLED = 200, MAX_GROWTH_KB = 2048 };
 

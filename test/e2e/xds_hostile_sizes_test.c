@@ -19,6 +19,7 @@
 #include "support/hostile/resources.h"
 #include "support/kits/mesh.h"
 #include "support/kits/process.h"
+#include "support/sanitizer.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -39,7 +40,7 @@ static struct kit_mesh *k;
 static struct kit_process *client; /* one_resource_by_default makes it again */
 
 /* With the thread sanitizer the rows that need much CPU time are left out. */
-#if defined(__SANITIZE_THREAD__)
+#if SANITIZER_THREAD
 #define SLOW_ROWS false
 #else
 #define SLOW_ROWS true

@@ -18,6 +18,7 @@
 
 #include "support/cmocka.h"
 #include "support/kits/mesh.h"
+#include "support/sanitizer.h"
 
 #include "base/clock.h"
 
@@ -467,7 +468,7 @@ static void test_fork(void **state)
         torc_error_free(error);
         bad |= (torc_xds_domain_free(domain) != TORC_EFORK) << 1;
         bad |= (torc_runtime_free(rt) != TORC_EFORK) << 2;
-#ifdef __SANITIZE_THREAD__
+#if SANITIZER_THREAD
         _exit(bad); /* under ThreadSanitizer a forked child must not start threads */
 #endif
         /* A new domain works in the child. */

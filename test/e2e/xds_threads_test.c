@@ -17,11 +17,12 @@
 #include "support/cmocka.h"
 #include "support/kits/mesh.h"
 #include "support/number.h"
+#include "support/sanitizer.h"
 
 #include "base/clock.h"
 #include "base/random.h"
 
-#ifdef __SANITIZE_THREAD__
+#if SANITIZER_THREAD
 #define ROUNDS 60
 #else
 #define ROUNDS 200

@@ -6,9 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "support/sanitizer.h"
+
 /* The figures are meaningless under the address and thread sanitizers, which retain freed memory and slow everything
  * down, and under emulators, which take time of their own. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(TC_EMULATED)
+#if SANITIZER_ADDRESS || SANITIZER_THREAD || defined(TC_EMULATED)
 #define FOOTPRINT_MEASURED false
 #else
 #define FOOTPRINT_MEASURED true

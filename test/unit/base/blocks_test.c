@@ -6,8 +6,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "base/poison.h"
 #include "support/cmocka.h"
+#include "support/sanitizer.h"
 
 static void a_block_is_used_again(void **state)
 {
@@ -209,11 +209,7 @@ static void what_is_lent_is_counted(void **state)
 }
 
 /* AddressSanitizer and ThreadSanitizer end the process for a size that no system gives. */
-#if defined(__SANITIZE_THREAD__)
-static const bool sanitizers_allow_it = false;
-#else
-static const bool sanitizers_allow_it = !TC_POISONS;
-#endif
+static const bool sanitizers_allow_it = !SANITIZER_ADDRESS && !SANITIZER_THREAD;
 
 /* A block that changes its size keeps its bytes, also when the system does not give the new size. tc_blocks_lent counts
  * the present size. */

@@ -7,6 +7,7 @@
 
 #include "support/cmocka.h"
 #include "support/gate.h"
+#include "support/sanitizer.h"
 
 struct step {
     struct tc_job job;
@@ -47,7 +48,7 @@ static void jobs_run_in_order_elsewhere(void **state)
 static void a_child_has_a_thread_of_its_own(void **state)
 {
     (void)state;
-#ifndef __SANITIZE_THREAD__ /* ThreadSanitizer supports no threads in a child */
+#if !SANITIZER_THREAD /* ThreadSanitizer supports no threads in a child */
     struct gate g, own;
     struct step s = {.job.run = note};
     gate_close(&g);

@@ -8,9 +8,10 @@
 
 #include "base/thread.h"
 #include "support/cmocka.h"
+#include "support/sanitizer.h"
 #include "tls/tls.h"
 
-#ifndef __SANITIZE_THREAD__
+#if !SANITIZER_THREAD
 
 static TC_THREAD_LOCAL bool ends; /* the thread has run its function */
 static TC_THREAD_LOCAL int held;  /* rwlocks that the thread holds; a foreign section is a read lock */

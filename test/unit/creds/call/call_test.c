@@ -19,6 +19,7 @@
 #include "creds/creds.h"
 #include "creds/registry.h"
 #include "support/cmocka.h"
+#include "support/sanitizer.h"
 
 /* A source of tokens. A fetch waits until the test allows it, or the credentials abort it. */
 struct source {
@@ -197,7 +198,7 @@ static void test_one_fetch_at_a_time(void **state)
 }
 
 /* Sanitizers do not support threads in a child (e2e/process_test says why). */
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+#if !SANITIZER_THREAD && !SANITIZER_ADDRESS
 #define FORKS
 #endif
 
@@ -372,7 +373,7 @@ static void test_files(void **state)
     char path[] = "/tmp/torc-jwt-XXXXXX";
     int fd = mkstemp(path);
     assert_true(fd >= 0);
-    assert_int_equal(write(fd, "e30.eyJleHAiOjk5OTk5OTk5OTl9.c2ln\n", 35), 35);
+    assert_int_equal(write(fd, "e30.eyJleHAiOjk5OTk5OTk5OTl9.c2ln\n", 34), 34);
     close(fd);
     c = torc_call_credentials_jwt_token_file(path, NULL);
     assert_int_equal(ask(c, loop, &a), TORC_EAGAIN);
