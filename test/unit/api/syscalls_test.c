@@ -11,6 +11,7 @@
 
 #include <torc/torc.h>
 
+#include "support/check.h"
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 
@@ -74,10 +75,11 @@ static void close_client(struct client *c)
     assert_int_equal(torc_runtime_free(c->rt), 0);
 }
 
+/* block, begin, ping_pong and finish run on any thread, so they assert by CHECK. */
 static void block(struct client *c)
 {
     torc_result *r = torc_unary(c->ch, "test.Echo/Echo", "hello", 5, NULL);
-    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    CHECK(torc_result_code(r) == TORC_STATUS_OK);
     torc_result_free(r);
 }
 
@@ -90,7 +92,7 @@ static void on_unary(const torc_result *r, void *arg)
 
 static void begin(struct client *c)
 {
-    assert_int_equal(torc_unary_async(c->ch, "test.Echo/Echo", "hello", 5, NULL, on_unary, c, NULL, NULL), 0);
+    CHECK(torc_unary_async(c->ch, "test.Echo/Echo", "hello", 5, NULL, on_unary, c, NULL, NULL) == 0);
 }
 
 enum { CALLS = 500 };
@@ -119,16 +121,16 @@ static void ping_pong(torc_stream *call, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
         const torc_message *m;
-        assert_int_equal(torc_stream_send(call, "hello", 5, 0, -1), 0);
-        assert_int_equal(torc_stream_receive(call, -1, &m), 1);
-        assert_int_equal(torc_message_size(m), 5);
+        CHECK(torc_stream_send(call, "hello", 5, 0, -1) == 0);
+        CHECK(torc_stream_receive(call, -1, &m) == 1);
+        CHECK(torc_message_size(m) == 5);
     }
 }
 
 static void finish(torc_stream *call)
 {
     torc_result *r = torc_stream_finish(call);
-    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    CHECK(torc_result_code(r) == TORC_STATUS_OK);
     torc_result_free(r);
     torc_stream_free(call);
 }
@@ -171,7 +173,8 @@ static void test_one_write_a_turn(void **state)
     print_message("%d calls at once: %u writes in their turn, %u in %u turns\n", CALLS, first, writes - wrote,
                   turns - turned);
     assert_in_range(first, 1, 3); /* of the 100 requests that the server takes at a time */
-    assert_in_range(writes - wrote, 1, turns - turned + 2);
+    unsigned limit = turns - turned + 2;
+    assert_in_range(writes - wrote, 1, limit < CALLS ? limit : CALLS - 1); /* fewer than one a call in any case */
     close_client(&c);
 }
 
@@ -226,7 +229,7 @@ static void *stream_many(void *arg)
     struct client *c = arg;
     for (unsigned i = 0; i < CALLS / 20; i++) {
         torc_stream *call = torc_stream_open(c->ch, "test.Echo/Echo", NULL, NULL);
-        assert_non_null(call);
+        CHECK(call);
         ping_pong(call, 20);
         finish(call);
     }

@@ -13,6 +13,7 @@
 
 #include "api/server/call_object.h"
 #include "io/loop.h"
+#include "support/check.h"
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 
@@ -58,7 +59,7 @@ static void on_hand_over(torc_server_call *call, void *arg)
 static void on_cancel(torc_server_call *call, void *arg)
 {
     (void)arg;
-    assert_int_equal(torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL), TORC_ECANCELED);
+    CHECK(torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL) == TORC_ECANCELED);
     step_to(2);
 }
 
@@ -68,17 +69,17 @@ static void on_pooled(torc_server_call *call, void *arg)
     static const struct torc_server_call_events events = {TORC_SIZE(torc_server_call_events), .on_cancel = on_cancel};
     const torc_message *m;
     (void)arg;
-    assert_int_equal(torc_server_call_set_events(call, &events, NULL), 0);
+    CHECK(torc_server_call_set_events(call, &events, NULL) == 0);
     step_to(1);
     wait_for_step(2);
     /* Waits for a turn of the loop that begins after the event. */
-    assert_int_equal(torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), NULL, NULL), 0);
-    assert_int_equal(torc_server_call_cancelled(call), 1);
-    assert_int_equal(torc_server_call_want(call, 1), TORC_ESTATE);
-    assert_int_equal(torc_server_call_receive(call, -1, &m), TORC_ESTATE);
-    assert_int_equal(torc_server_call_send(call, "x", 1, 0, -1), TORC_ESTATE);
-    assert_int_equal(torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL), TORC_ESTATE);
-    assert_string_equal(torc_server_call_method(call), "/a.B/Pooled");
+    CHECK(torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), NULL, NULL) == 0);
+    CHECK(torc_server_call_cancelled(call) == 1);
+    CHECK(torc_server_call_want(call, 1) == TORC_ESTATE);
+    CHECK(torc_server_call_receive(call, -1, &m) == TORC_ESTATE);
+    CHECK(torc_server_call_send(call, "x", 1, 0, -1) == TORC_ESTATE);
+    CHECK(torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL) == TORC_ESTATE);
+    CHECK(strcmp(torc_server_call_method(call), "/a.B/Pooled") == 0);
     step_to(3);
 }
 
@@ -342,7 +343,7 @@ static void test_empty_messages(void **state)
 static void on_ask_compressed(torc_server_call *call, const torc_message *request, void *arg)
 {
     (void)arg;
-    assert_ptr_equal(torc_server_call_request(call), request);
+    CHECK(torc_server_call_request(call) == request);
     const char *text = torc_server_call_printf(call, "%d", torc_message_compressed(request));
     torc_server_call_reply(call, text, strlen(text));
 }

@@ -15,6 +15,7 @@
 
 #include <torc/torc.h>
 
+#include "support/check.h"
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 
@@ -298,8 +299,8 @@ static void on_fail(torc_server_call *call, const torc_message *request, void *a
     torc_metadata *trailers = torc_metadata_new();
     (void)request, (void)arg;
     const char *ms = atomic_fetch_add(&attempts, 1) ? "-1" : "0";
-    assert_int_equal(torc_metadata_add_string(trailers, "grpc-retry-pushback-ms", ms), 0);
-    assert_int_equal(torc_server_call_finish(call, TORC_STATUS_UNAVAILABLE, "later", trailers), 0);
+    CHECK(torc_metadata_add_string(trailers, "grpc-retry-pushback-ms", ms) == 0);
+    CHECK(torc_server_call_finish(call, TORC_STATUS_UNAVAILABLE, "later", trailers) == 0);
     torc_metadata_free(trailers);
 }
 
@@ -328,11 +329,11 @@ static torc_server *freed_inside;
 static void on_free_inside(torc_server_call *call, void *arg)
 {
     (void)arg;
-    assert_int_equal(torc_server_stop(freed_inside, 0), TORC_EDEADLK);
+    CHECK(torc_server_stop(freed_inside, 0) == TORC_EDEADLK);
     torc_server_free(freed_inside);
-    assert_int_equal(torc_server_call_cancelled(call), 1);
-    assert_int_equal(torc_server_call_send(call, "x", 1, 0, 0), TORC_ECLOSED);
-    assert_int_equal(torc_server_call_reply(call, "x", 1), TORC_ECLOSED);
+    CHECK(torc_server_call_cancelled(call) == 1);
+    CHECK(torc_server_call_send(call, "x", 1, 0, 0) == TORC_ECLOSED);
+    CHECK(torc_server_call_reply(call, "x", 1) == TORC_ECLOSED);
 }
 
 static void test_free_inside_a_handler(void **state)
