@@ -202,6 +202,7 @@ static void test_blocking_with_thread(void **state)
     unsigned loop_before = count_of(c.rt), own_before = n_allocations;
     block(&c, CALLS);
     unsigned own = n_allocations - own_before, loop = count_of(c.rt) - loop_before;
+    assert_int_equal(c.ok, WARM_UP + CALLS);
     print_message("with a thread: %u allocations on the loop's, %u on the caller's\n", loop, own);
     assert_true(loop <= SLACK);
     /* SLACK allows this: the caller makes a second call object if the loop still holds that of the call before. */

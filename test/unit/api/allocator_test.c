@@ -24,7 +24,7 @@ static atomic_long live; /* blocks that were not given back */
 /* `taken` counts all blocks that were made, `frames` those of the size of an HTTP/2 frame (16385 to 17000 bytes),
  * `windows` those of at least 64 KiB, such as zlib's. */
 static atomic_ulong taken, frames, windows;
-static atomic_bool foreign; /* a block was given back that this allocator did not make */
+static atomic_bool foreign; /* a block was given back, or to be resized, that this allocator did not make */
 
 static void *take(size_t size)
 {
@@ -41,13 +41,22 @@ static void *take(size_t size)
     return h + 1;
 }
 
+/* Returns the head of a block. NULL: this allocator did not make the block. */
+static struct head *head_of(void *ptr)
+{
+    struct head *h = (struct head *)ptr - 1;
+    if (h->mark == MARK)
+        return h;
+    atomic_store(&foreign, true);
+    return NULL;
+}
+
+/* Leaks a foreign block, whose size is unknown. */
 static void give(void *ptr)
 {
-    if (!ptr)
+    struct head *h = ptr ? head_of(ptr) : NULL;
+    if (!h)
         return;
-    struct head *h = (struct head *)ptr - 1;
-    if (h->mark != MARK)
-        atomic_store(&foreign, true);
     /* Overwrites the block, as an allocator may. AddressSanitizer reports bytes that a pool of Torc left poisoned. */
     memset(ptr, 0xdd, h->size);
     h->mark = 0;
@@ -64,10 +73,10 @@ static void *take_zeroed(size_t n, size_t size)
 
 static void *resize(void *ptr, size_t size)
 {
-    void *p = take(size);
-    if (p && ptr) {
-        uint64_t before = ((struct head *)ptr - 1)->size;
-        memcpy(p, ptr, before < size ? before : size);
+    struct head *h = ptr ? head_of(ptr) : NULL;
+    void *p = ptr && !h ? NULL : take(size);
+    if (p && h) {
+        memcpy(p, ptr, h->size < size ? h->size : size);
         give(ptr);
     }
     return p;

@@ -7,7 +7,8 @@
 #include "base/status.h"
 #include "support/cmocka.h"
 
-static int released[3]; /* 0: this `release` was not called */
+static int releases;    /* calls of `release` */
+static int released[3]; /* which of the calls had this `arg`, from 1; 0: none */
 
 static int start(torc_rpc *rpc, void *state, void *arg)
 {
@@ -22,17 +23,19 @@ static void end(torc_rpc *rpc, int code, void *state, void *arg)
 
 static void release(void *arg)
 {
-    int n = released[0] + released[1] + released[2];
-    *(int *)arg = n + 1;
+    *(int *)arg = ++releases;
 }
 
 static void test_rows(void **state)
 {
     (void)state;
     char name[] = "named";
-    struct torc_interceptor a = {TORC_SIZE(torc_interceptor), .state_size = 1, .name = name, .on_start = start};
+    struct torc_interceptor a = {TORC_SIZE(torc_interceptor), .state_size = 1,    .name = name,
+                                 .on_start = start,           .release = release, .arg = &released[0]};
     const struct torc_interceptor b = {TORC_SIZE(torc_interceptor), .release = release, .arg = &released[1]};
-    const struct torc_interceptor c = {TORC_SIZE(torc_interceptor), .state_size = 17, .on_start = start, .on_end = end};
+    const struct torc_interceptor c = {TORC_SIZE(torc_interceptor), .state_size = 17,
+                                       .on_start = start,           .on_end = end,
+                                       .release = release,          .arg = &released[2]};
     const struct torc_interceptor *const list[] = {&a, &b, &c, NULL};
     torc_error *error = NULL;
     struct tc_interceptors *l = tc_interceptors_new(list, &error);
@@ -52,7 +55,10 @@ static void test_rows(void **state)
     assert_int_equal(l->list[2].state_at, 16);
     assert_int_equal(l->state_bytes, 48);
     tc_interceptors_free(l);
-    assert_int_equal(released[1], 1);
+    /* Each once, the last of the list first. */
+    assert_int_equal(releases, 3);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(released[i], 3 - i);
     tc_interceptors_free(NULL);
 }
 
@@ -84,7 +90,7 @@ static void test_sizes(void **state)
 static void test_refused(void **state)
 {
     (void)state;
-    memset(released, 0, sizeof(released));
+    releases = 0;
     const struct torc_interceptor good = {TORC_SIZE(torc_interceptor), .release = release, .arg = &released[0]};
     const struct torc_interceptor bad = {TORC_SIZE(torc_interceptor), .state_size = 1 << 20};
     const struct torc_interceptor *const list[] = {&good, &bad, NULL};
@@ -93,7 +99,7 @@ static void test_refused(void **state)
     assert_int_equal(torc_error_code(error), TORC_EINVAL);
     assert_string_equal(torc_error_text(error), "interceptors[1]: state_size: is 1048576, must be 0 or in 1..65536");
     torc_error_free(error);
-    assert_int_equal(released[0], 0);
+    assert_int_equal(releases, 0);
 }
 
 int main(void)

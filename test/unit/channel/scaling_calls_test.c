@@ -181,6 +181,7 @@ static void an_rpc_meets_the_end_of_a_connection(void **state)
                 fail_msg("the RPC waits for nothing: end %d, hops %d", (int)end, hops);
             if (stream)
                 answer(2, stream);
+            assert_int_equal(world.done, 2);
             close_world();
         }
 }
