@@ -179,6 +179,8 @@ static void test_listeners_are_whole(void **state)
     assert_string_equal(tc_buf_cstr(&f->last), "2 3 ");
     put(f, ENDPOINTS, "e", "E1");
     request(f, ENDPOINTS, "", NULL, "e", NULL);
+    assert_string_equal(tc_buf_cstr(&f->last), "1 4 E1");
+    request(f, ENDPOINTS, "4", NULL, "e", NULL); /* ACK: a change would be sent at once */
     int sent = f->sent;
     put(f, ENDPOINTS, "e", NULL); /* a response cannot delete endpoints: nothing to send */
     assert_int_equal(f->sent, sent);

@@ -225,6 +225,7 @@ static void test_subscribe_and_unsubscribe(void **state)
     expect(f, 3, "3 +b=B1");
     request(f, (struct ask){ENDPOINTS, .subscribe = "a"}); /* the client may have dropped a */
     expect(f, 4, "4 +a=A1");
+    ack(f, ENDPOINTS, "4");
     request(f, (struct ask){ENDPOINTS, .unsubscribe = "a"});
     put(f, ENDPOINTS, "a", "A2");
     assert_int_equal(f->sent, 4);
