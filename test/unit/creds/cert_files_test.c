@@ -3,8 +3,9 @@
  * equal for equal paths and interval. The epoch of a tc_tls_source changes with the content.
  *
  * setup makes the certificates and names the files in a folder of the test, but writes none. The refresh interval of
- * `files` is an hour: only changes and failures make a file be read again. Files that failed are not read
- * for 100 ms: a test that mends them waits (WAIT). One thread. */
+ * `files` is an hour: only changes and failures make a file be read again. Files that failed are not read for 100 ms: a
+ * test that mends them waits (WAIT), and a test that needs the reason of another failure begins with new `files`
+ * (files_renew). One thread. */
 #include "creds/cert_files.h"
 
 #include <stdio.h>
@@ -32,6 +33,25 @@ static void write_file(const char *path, const char *content)
     assert_int_equal(fclose(f), 0);
 }
 
+/* Replaces f->files by an object that has read no file yet. */
+static void files_renew(struct fixture *f)
+{
+    tc_cert_files_unref(f->files);
+    f->files = tc_cert_files_new(&(struct tc_cert_paths){.ca_certificate_file = f->ca,
+                                                         .certificate_file = f->cert,
+                                                         .private_key_file = f->key,
+                                                         .refresh_interval_ns = 3600 * TC_NS_PER_S});
+}
+
+/* Replaces f->files by an object that has read no file yet, of roots and a bundle map alone. */
+static void files_renew_with_map(struct fixture *f)
+{
+    tc_cert_files_unref(f->files);
+    f->files = tc_cert_files_new(&(struct tc_cert_paths){.ca_certificate_file = f->ca,
+                                                         .spiffe_trust_bundle_map_file = f->map,
+                                                         .refresh_interval_ns = 3600 * TC_NS_PER_S});
+}
+
 static int setup(void **state)
 {
     struct fixture *f = TC_NEW(struct fixture);
@@ -45,10 +65,7 @@ static int setup(void **state)
     f->other = kit_cert_make(&(struct kit_cert_opts){.common_name = "other", .ca = true});
     f->a = kit_cert_make(&(struct kit_cert_opts){.common_name = "a", .issuer = &f->root});
     f->b = kit_cert_make(&(struct kit_cert_opts){.common_name = "b", .issuer = &f->root});
-    f->files = tc_cert_files_new(&(struct tc_cert_paths){.ca_certificate_file = f->ca,
-                                                         .certificate_file = f->cert,
-                                                         .private_key_file = f->key,
-                                                         .refresh_interval_ns = 3600 * TC_NS_PER_S});
+    files_renew(f);
     *state = f;
     return 0;
 }
@@ -127,9 +144,11 @@ static void files_that_come_later(void **state)
     write_file(f->ca, f->root.cert_pem);
     WAIT(f, have_roots(f, f->root.cert_pem));
     write_file(f->cert, f->a.cert_pem);
-    no_identity(f, "_file \"/tmp/torc-certs-");
+    files_renew(f);
+    no_identity(f, "key.pem\": No such file or directory");
     write_file(f->key, f->b.key_pem);
-    assert_false(have_identity(f, &f->a));
+    files_renew(f);
+    no_identity(f, "private key: key values mismatch");
     write_file(f->key, f->a.key_pem);
     WAIT(f, have_identity(f, &f->a));
 }
@@ -183,21 +202,27 @@ static void certificate_and_key_change_together(void **state)
 static void rubbish_changes_nothing(void **state)
 {
     struct fixture *f = *state;
-    write_file(f->ca, f->root.cert_pem);
-    write_file(f->cert, f->a.cert_pem);
-    write_file(f->key, f->a.key_pem);
-    assert_true(have_roots(f, f->root.cert_pem) && have_identity(f, &f->a));
+    /* NULL: the files of roots and certificate are gone. */
     static const char *const rubbish[] = {"", "rubbish",
-                                          "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"};
+                                          "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", NULL};
     for (size_t i = 0; i < TC_ARRAY_LEN(rubbish); i++) {
-        write_file(f->ca, rubbish[i]);
-        write_file(f->cert, rubbish[i]);
-        write_file(f->key, rubbish[i]);
-        assert_true(have_roots(f, f->root.cert_pem) && have_identity(f, &f->a));
+        files_renew(f); /* no read has failed, so the next change is read at once */
+        write_file(f->ca, f->root.cert_pem);
+        write_file(f->cert, f->a.cert_pem);
+        write_file(f->key, f->a.key_pem);
+        assert_true(have_roots(f, f->root.cert_pem));
+        assert_true(have_identity(f, &f->a));
+        if (rubbish[i]) {
+            write_file(f->ca, rubbish[i]);
+            write_file(f->cert, rubbish[i]);
+            write_file(f->key, rubbish[i]);
+        } else {
+            unlink(f->ca);
+            unlink(f->cert);
+        }
+        assert_true(have_roots(f, f->root.cert_pem));
+        assert_true(have_identity(f, &f->a));
     }
-    unlink(f->ca);
-    unlink(f->cert);
-    assert_true(have_roots(f, f->root.cert_pem) && have_identity(f, &f->a));
     write_file(f->ca, f->other.cert_pem);
     WAIT(f, have_roots(f, f->other.cert_pem));
 }
@@ -205,16 +230,14 @@ static void rubbish_changes_nothing(void **state)
 static void a_map_takes_the_place_of_roots(void **state)
 {
     struct fixture *f = *state;
-    tc_cert_files_unref(f->files);
-    f->files = tc_cert_files_new(&(struct tc_cert_paths){.ca_certificate_file = f->ca,
-                                                         .spiffe_trust_bundle_map_file = f->map,
-                                                         .refresh_interval_ns = 3600 * TC_NS_PER_S});
+    files_renew_with_map(f);
     write_file(f->ca, f->root.cert_pem);
     assert_false(tc_cert_files_have_identity(f->files));
     no_identity(f, "no certificate_file is configured");
     no_roots(f, "spiffe_trust_bundle_map_file \"/tmp/torc-certs-");
     write_file(f->map, "{\"trust_domains\":{\"A\":7}}");
-    no_roots(f, "map.json\": ");
+    files_renew_with_map(f);
+    no_roots(f, "field trust_domains[\"A\"]: the trust domain has characters other than");
     static const char empty[] = "{\"trust_domains\":{}}", other[] = "{\"trust_domains\":{\"a\":{\"keys\":[]}}}";
     write_file(f->map, empty);
     WAIT(f, have_roots(f, empty));

@@ -181,7 +181,7 @@ static void test_channel_credentials(void **state)
     torc_error_clear(&error);
     assert_null(tc_creds_from_config("google_default", NULL, &why));
     assert_non_null(strstr(why, "/nothing/here"));
-    free(why);
+    tc_free(why);
     /* Quoted parts of an error are bounded. */
     char path[5000];
     memset(path, 'x', sizeof(path) - 1);
