@@ -64,8 +64,9 @@ void fake_h2_goaway(struct fake_h2 *p, uint32_t last, uint32_t code, const char 
 void fake_h2_ping(struct fake_h2 *p, const char data[8], bool ack);
 void fake_h2_window(struct fake_h2 *p, uint32_t stream, uint32_t increment);
 
-/* For a peer without a pipe. fake_h2_feed hands over bytes that the other side sent. fake_h2_take returns the bytes for
- * the other side, in a buffer of the peer's that the caller clears. */
+/* fake_h2_feed hands bytes over that the other side sent, for a peer without a pipe. fake_h2_take returns the peer's
+ * buffer of bytes for the other side: without a pipe all bytes that were sent since the caller cleared it last, with a
+ * pipe the frames that fake_h2_hold collects. */
 void fake_h2_feed(struct fake_h2 *p, const void *data, size_t len);
 struct tc_buf *fake_h2_take(struct fake_h2 *p);
 

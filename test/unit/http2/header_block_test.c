@@ -200,11 +200,6 @@ struct server {
     bool end_at_message; /* a message on a later stream ends the first one */
 };
 
-struct server_call {
-    struct server *s;
-    unsigned i;
-};
-
 /* Cancels the first call. Its stream becomes a spare one for later requests. */
 static void cancel_first(struct server *s)
 {

@@ -1,8 +1,8 @@
 /* HTTP CONNECT over fakes/pipe, on a manual loop: the request, its outcomes and its end by cancel. The request has end
  * 0 of the pipe. End 1 has no owner: the test plays the proxy there. The answers of expect_tunnel and expect_failure
  * come whole, and then one byte at a time. `start` begins each scene, and `finish` ends it: `finish` asserts that the
- * byte stream was closed, and cancels a request that still runs. test_via needs no loop: it is about addresses with a
- * proxy hop. */
+ * byte stream was closed, and cancels a request that still runs. test_proxy_hop needs no loop: it is about addresses
+ * with a proxy hop. */
 #include "base/mem.h"
 #include "io/http_connect.h"
 #include "support/cmocka.h"
@@ -214,7 +214,7 @@ static void test_limit_and_errors(void **state)
     assert_int_equal(t.called, 0);
 }
 
-static void test_via(void **state)
+static void test_proxy_hop(void **state)
 {
     (void)state;
     struct tc_addr proxy = {0}, plain = {0};
@@ -252,7 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_request),          cmocka_unit_test(test_tunnels),
         cmocka_unit_test(test_refusals),         cmocka_unit_test(test_limit_to_the_byte),
-        cmocka_unit_test(test_limit_and_errors), cmocka_unit_test(test_via),
+        cmocka_unit_test(test_limit_and_errors), cmocka_unit_test(test_proxy_hop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

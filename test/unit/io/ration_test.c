@@ -8,10 +8,7 @@ struct worker {
     struct tc_ration *ration; /* the loop's */
     size_t bytes;             /* of one piece of its work */
     unsigned left, done;      /* pieces */
-    unsigned turn;            /* in which the worker did its last piece */
 };
-
-static unsigned turn;
 
 /* Works as long as it may, then waits. */
 static void work(struct tc_task *task)
@@ -21,7 +18,6 @@ static void work(struct tc_task *task)
         tc_ration_use(w->ration, w->bytes);
         w->left--;
         w->done++;
-        w->turn = turn;
     }
     if (w->left)
         tc_ration_wait(w->ration, &w->task);
@@ -32,7 +28,6 @@ static void work(struct tc_task *task)
 static struct tc_loop *loop_of(struct worker *workers, size_t n, size_t bytes, unsigned pieces)
 {
     struct tc_loop *loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 1});
-    turn = 0;
     for (size_t i = 0; i < n; i++) {
         workers[i] = (struct worker){.ration = tc_loop_ration(loop), .bytes = bytes, .left = pieces};
         tc_task_init(&workers[i].task, work);
@@ -59,16 +54,16 @@ static void all_get_the_same(void **state)
     for (size_t k = 0; k < TC_ARRAY_LEN(sizes); k++) {
         struct worker w[N];
         struct tc_loop *loop = loop_of(w, N, sizes[k], PIECES);
-        unsigned of_a_turn = k ? 1 : 4, before = of_a_turn;
+        unsigned of_a_turn = k ? 1 : 4, before = of_a_turn, turns = 0;
         while (done_by(w, N) < N * PIECES) {
-            turn++;
+            turns++;
             assert_true(tc_loop_turn(loop, 0));
             assert_int_equal(done_by(w, N) - before, of_a_turn);
             before = done_by(w, N);
             for (size_t i = 1; i < N; i++)
                 assert_in_range(w[0].done, w[i].done, w[i].done + 2 * of_a_turn); /* worker 0 began */
         }
-        assert_int_equal(turn, N * PIECES / of_a_turn - 1);
+        assert_int_equal(turns, N * PIECES / of_a_turn - 1);
         tc_loop_drain(loop);
         assert_false(tc_ration_used_up(tc_loop_ration(loop)));
         tc_loop_free(loop);
@@ -85,7 +80,6 @@ static void nobody_overtakes(void **state)
     tc_loop_turn(loop, 0); /* the first one, and the second at the end of the turn */
     assert_int_equal(done_by(w, 4), 2);
     tc_loop_defer(loop, &w[3].task);
-    turn = 1;
     tc_loop_turn(loop, 0);
     assert_int_equal(w[2].done, 1);
     assert_int_equal(w[3].done, 0);

@@ -43,7 +43,7 @@ struct fixture {
 };
 
 /* Writes what is left of `out`, until all is written, a write would block, or an error. */
-static void pump(struct end *e)
+static void write_out(struct end *e)
 {
     while (e->error == 0 && e->out_at < e->out.len) {
         struct iovec iov = {e->out.data + e->out_at, e->out.len - e->out_at};
@@ -76,7 +76,7 @@ static void on_event(void *arg, unsigned events)
     }
     if (e->ended || e->error != 0)
         e->bs->ops->set_reading(e->bs, false);
-    pump(e);
+    write_out(e);
 }
 
 static void close_end(struct end *e)
@@ -178,7 +178,7 @@ static void check_echo(struct fixture *f, size_t len)
 {
     for (size_t i = 0; i < len; i++)
         tc_buf_append_char(&f->client.out, (char)(i * 7 + i / 253));
-    pump(&f->client);
+    write_out(&f->client);
     while (f->client.in.len < len && f->client.error == 0)
         tc_loop_turn(f->loop, -1);
     assert_int_equal(f->client.in.len, len);
@@ -417,7 +417,7 @@ static void a_peer_that_resets_is_an_error_and_no_signal(void **state)
     struct end *server = f->accepted.data[0];
     server->bs->ops->set_reading(server->bs, false);
     tc_buf_append_str(&f->client.out, "never read");
-    pump(&f->client);
+    write_out(&f->client);
     tc_loop_turn(f->loop, 0);
     reset_peer(server);
     while (!f->client.ended && f->client.error == 0)
@@ -442,7 +442,7 @@ static void the_end_of_the_peer_is_a_read_of_zero(void **state)
     connect_both(f);
     struct end *server = f->accepted.data[0];
     tc_buf_append_str(&server->out, "last words");
-    pump(server);
+    write_out(server);
     server->bs->ops->close(server->bs);
     server->bs = NULL;
     while (!f->client.ended && f->client.error == 0)
@@ -460,7 +460,7 @@ static void reading_can_be_held_back(void **state)
     struct end *server = f->accepted.data[0];
     server->bs->ops->set_reading(server->bs, false);
     tc_buf_append_str(&f->client.out, "held");
-    pump(&f->client);
+    write_out(&f->client);
     for (int i = 0; i < 5; i++)
         tc_loop_turn(f->loop, 1);
     assert_int_equal(server->in.len, 0);

@@ -1,8 +1,8 @@
 /* TLS of Torc's client or server with a peer that is OpenSSL alone: what the peer may negotiate and send.
  *
  * Torc's side is on end 0 of the fixture's pipe (kits/tls_pair): f->client, or f->server after start_server_on_end_0.
- * End 1 has no owner: struct raw_peer plays it, with memory BIOs whose bytes raw_pump and raw_put pass to the pipe. So
- * a test decides what the peer sends, and how many of its messages Torc finds in the pipe at once.
+ * End 1 has no owner: struct raw_peer plays it, with memory BIOs whose bytes raw_exchange and raw_put pass to the pipe.
+ * So a test decides what the peer sends, and how many of its messages Torc finds in the pipe at once.
  *
  * Bounds shown: the certificates of a peer; handshake messages without data; the bytes that one read takes; the answers
  * that are queued for a peer that does not read.
@@ -49,7 +49,7 @@ static struct raw_peer raw_new(bool server)
 
 /* Passes bytes both ways, in ten rounds, and goes on with the peer's handshake until it is finished. After that, the
  * bytes of Torc's side stay unread in `in`. */
-static void raw_pump(struct raw_peer *p, struct kit_tls_pair *f)
+static void raw_exchange(struct raw_peer *p, struct kit_tls_pair *f)
 {
     for (int i = 0; i < 10; i++) {
         tc_loop_drain(f->loop);
@@ -87,7 +87,7 @@ static void a_server_without_alpn_is_refused(void **state)
     struct tc_tls_opts client = kit_tls_pair_client_opts();
     struct raw_peer peer = raw_new(true);
     kit_tls_pair_start_client(f, &client, "backend.test");
-    raw_pump(&peer, f);
+    raw_exchange(&peer, f);
     kit_tls_pair_assert_failed(&f->client, "peer did not negotiate h2 by ALPN");
     raw_free(&peer);
 }
@@ -141,7 +141,7 @@ static void tls_1_1_is_refused(void **state)
     SSL_set_min_proto_version(peer.ssl, TLS1_VERSION);
     SSL_set_max_proto_version(peer.ssl, TLS1_1_VERSION);
     kit_tls_pair_start_client(f, &client, "backend.test");
-    raw_pump(&peer, f);
+    raw_exchange(&peer, f);
     kit_tls_pair_assert_failed(&f->client, "protocol version");
     raw_free(&peer);
 }
@@ -153,12 +153,12 @@ static void tls_1_2_is_accepted_without_renegotiation(void **state)
     SSL_set_max_proto_version(peer.ssl, TLS1_2_VERSION);
     SSL_set_alpn_protos(peer.ssl, (const unsigned char *)"\x02h2\x08http/1.1", 12);
     start_server_on_end_0(f);
-    raw_pump(&peer, f);
+    raw_exchange(&peer, f);
     assert_non_null(f->server.bs);
     assert_int_equal(SSL_version(peer.ssl), TLS1_2_VERSION);
     assert_int_equal(SSL_renegotiate(peer.ssl), 1);
     SSL_do_handshake(peer.ssl);
-    raw_pump(&peer, f);
+    raw_exchange(&peer, f);
     assert_false(SSL_is_init_finished(peer.ssl)); /* the renegotiation did not complete */
     raw_free(&peer);
 }
@@ -169,7 +169,7 @@ static void a_client_that_offers_other_protocols_is_refused(void **state)
     struct raw_peer peer = raw_new(false);
     SSL_set_alpn_protos(peer.ssl, (const unsigned char *)"\x08http/1.1", 9);
     start_server_on_end_0(f);
-    raw_pump(&peer, f);
+    raw_exchange(&peer, f);
     kit_tls_pair_assert_failed(&f->server, "peer did not negotiate h2 by ALPN");
     raw_free(&peer);
 }
@@ -180,7 +180,7 @@ static void a_client_without_alpn_is_refused(void **state)
     struct kit_tls_pair *f = *state;
     struct raw_peer peer = raw_new(false);
     start_server_on_end_0(f);
-    raw_pump(&peer, f);
+    raw_exchange(&peer, f);
     kit_tls_pair_assert_failed(&f->server, "peer did not negotiate h2 by ALPN");
     raw_free(&peer);
 }
@@ -214,7 +214,7 @@ static struct raw_peer raw_server_up(struct kit_tls_pair *f, int version)
     SSL_CTX_set_alpn_select_cb(peer.ctx, choose_h2, NULL);
     SSL_set_max_proto_version(peer.ssl, version);
     kit_tls_pair_start_client(f, &client, "backend.test");
-    raw_pump(&peer, f);
+    raw_exchange(&peer, f);
     assert_non_null(f->client.bs);
     put_data(&peer, f); /* so the tickets of the handshake no longer count */
     tc_loop_drain(f->loop);
@@ -339,7 +339,7 @@ static void certificates_of_a_peer_are_bounded(void **state)
     for (int i = 0; i < 400; i++)
         assert_int_equal(SSL_add1_chain_cert(peer.ssl, kit_tls_pair_certs.root.x509), 1);
     kit_tls_pair_start_client(f, &client, "backend.test");
-    raw_pump(&peer, f);
+    raw_exchange(&peer, f);
     kit_tls_pair_assert_failed(&f->client, "excessive message size");
     raw_free(&peer);
 }

@@ -1,7 +1,7 @@
 /* Servers that stop within the handshake: they fall silent, close, or send garbage. Servers that close an established
  * connection before, within or after a record.
  *
- * Torc's client is on end 0 of a pipe (kits/tls_pair), the server on end 1. `pump` passes the server's bytes on, and
+ * Torc's client is on end 0 of a pipe (kits/tls_pair), the server on end 1. `pass_on` passes the server's bytes on, and
  * stops after any number of them, so that each case ends at a chosen byte. In a handshake the client must then fail
  * with a reason; on a connection it must tell an end with close_notify from an end without it (`cut`).
  *
@@ -21,7 +21,7 @@ struct server {
     SSL_CTX *ctx;
     SSL *ssl;
     BIO *in, *out;
-    size_t sent; /* bytes that pump has passed on to the client */
+    size_t sent; /* bytes that pass_on has passed on to the client */
 };
 
 static int choose_h2(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
@@ -58,7 +58,7 @@ static void server_free(struct server *s)
 
 /* Passes bytes both ways, until the client was sent `most` bytes of the server in all, or no side has more to send.
  * Returns false if the server has fewer than `most`. */
-static bool pump(struct server *s, struct kit_tls_pair *f, size_t most)
+static bool pass_on(struct server *s, struct kit_tls_pair *f, size_t most)
 {
     for (bool more = true; more && s->sent < most;) {
         tc_loop_drain(f->loop);
@@ -93,7 +93,7 @@ static bool stop_at(int version, size_t most, enum end end)
     struct tc_tls_opts client = kit_tls_pair_client_opts();
     struct server s = server_new(version);
     kit_tls_pair_start_client(f, &client, "backend.test");
-    bool enough = pump(&s, f, most) && !f->client.bs;
+    bool enough = pass_on(&s, f, most) && !f->client.bs;
     if (enough) {
         static const char garbage[600] = {0x17, 0x20};
         assert_false(f->client.called);
@@ -134,6 +134,7 @@ static void an_end_without_close_notify_is_said(void **state)
 {
     (void)state;
     static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
+    static const char data[40];
     static const size_t parts[] = {0, 1, 4, 5, 6, 30, 61}; /* the record has 62 bytes at least: 40 of data */
     for (size_t i = 0; i < 2 * (TC_ARRAY_LEN(parts) + 2); i++) {
         void *fixture;
@@ -144,17 +145,17 @@ static void an_end_without_close_notify_is_said(void **state)
         struct tc_tls_opts client = kit_tls_pair_client_opts();
         struct server s = server_new(versions[i % 2]);
         kit_tls_pair_start_client(f, &client, "backend.test");
-        (void)pump(&s, f, SIZE_MAX);
+        (void)pass_on(&s, f, SIZE_MAX);
         assert_non_null(f->client.bs);
-        assert_int_equal(SSL_write(s.ssl, parts, 40), 40);
+        assert_int_equal(SSL_write(s.ssl, data, sizeof(data)), sizeof(data));
         if (k > TC_ARRAY_LEN(parts))
             SSL_shutdown(s.ssl);
         size_t before = s.sent;
-        (void)pump(&s, f, partly ? before + parts[k] : SIZE_MAX);
+        (void)pass_on(&s, f, partly ? before + parts[k] : SIZE_MAX);
         fake_pipe_finish(f->pipe, 1);
         tc_loop_drain(f->loop);
         assert_true(f->client.ended);
-        assert_int_equal(f->client.received.len, partly ? 0 : 40);
+        assert_int_equal(f->client.received.len, partly ? 0 : sizeof(data));
         assert_int_equal(f->client.bs->cut, k <= TC_ARRAY_LEN(parts));
         server_free(&s);
         assert_int_equal(kit_tls_pair_teardown(&fixture), 0);

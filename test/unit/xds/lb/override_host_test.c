@@ -385,10 +385,10 @@ static void other_rpcs_do_not_count_as_use(void **state)
 static void update_proxied(struct fake_lb *f, const char *endpoints, const char *proxy)
 {
     struct tc_endpoints *tree = fake_lb_endpoint_tree("p", endpoints, "q", "", NULL);
-    struct tc_addr via;
-    assert_int_equal(tc_addr_parse(&via, tc_slice_str(proxy)), 0);
+    struct tc_addr hop;
+    assert_int_equal(tc_addr_parse(&hop, tc_slice_str(proxy)), 0);
     for (size_t i = 0; i < tree->children[0].list->n; i++)
-        tree->children[0].list->at[i]->addrs[0].proxy_hop = tc_proxy_hop_new(&via, NULL, NULL);
+        tree->children[0].list->at[i]->addrs[0].proxy_hop = tc_proxy_hop_new(&hop, NULL, NULL);
     assert_true(fake_lb_update(f, tree, fake_lb_config(f, "xds_override_host", "{" BELOW(RR) "}", NULL), NULL));
 }
 
