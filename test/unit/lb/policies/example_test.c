@@ -129,6 +129,8 @@ static struct random_endpoint *random_endpoint_at(struct random_policy *r, size_
 static struct tc_status random_update(struct tc_lb_policy *policy, const struct tc_lb_update *update)
 {
     struct random_policy *r = TC_CONTAINER_OF(policy, struct random_policy, base);
+    if (!update->endpoints && r->endpoints.len) /* a failed resolution: endpoints that are known stay in use */
+        return (struct tc_status){0};
     size_t n = update->endpoints ? update->endpoints->n : 0;
     r->updating = true; /* children report from inside their updates: one report for all of them */
     for (size_t i = 0; i < n; i++)
@@ -247,12 +249,20 @@ static void picks_are_random_among_ready_endpoints(void **state)
 static void failures_and_no_endpoints(void **state)
 {
     struct fake_lb *f = *state;
+    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_RESOLVER, "no such name");
+    assert_false(fake_lb_update_error(f, &error, fake_lb_config(f, "random", "{}", NULL)));
+    assert_string_equal(fake_lb_pick(f), "FAIL");
+    assert_string_equal(fake_lb_pick_error(f), "no such name");
     fake_lb_update(f, fake_lb_endpoints(A), fake_lb_config(f, "random", "{}", NULL), NULL);
     fake_lb_set_failed(f, A, "it is down");
     assert_string_equal(fake_lb_pick(f), "FAIL");
     assert_non_null(strstr(fake_lb_pick_error(f), "it is down"));
     fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
     fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
+    assert_string_equal(fake_lb_pick(f), A);
+    /* A failed resolution changes nothing: the known endpoint stays in use. */
+    assert_true(fake_lb_update_error(f, &error, fake_lb_config(f, "random", "{}", NULL)));
+    tc_status_fini(&error);
     assert_string_equal(fake_lb_pick(f), A);
     assert_false(fake_lb_update(f, fake_lb_endpoints(""), fake_lb_config(f, "random", "{}", NULL), NULL));
     assert_string_equal(fake_lb_pick(f), "FAIL");
