@@ -190,20 +190,33 @@ static void rpcs_outlive(void **state)
     kit_outlier_finish(t[2], TORC_STATUS_UNAVAILABLE);
 }
 
-/* A pick that leads to no RPC does not count as a failure. */
-static void picks_without_rpc(void **state)
+/* Makes n picks that lead to no RPC. */
+static void pick_without_rpc(struct fake_lb *f, unsigned n)
 {
-    struct fake_lb *f = *state;
-    kit_outlier_start(f, A " " B, HALF ", " RR);
-    for (unsigned i = 0; i < 20; i++) {
+    for (unsigned i = 0; i < n; i++) {
         fake_lb_pick(f);
+        assert_non_null(f->pick.trackers);
         for (struct tc_call_tracker *t = f->pick.trackers, *next; t; t = next) {
             next = t->next;
             t->on_done(t, NULL, NULL);
         }
     }
+}
+
+/* A pick that leads to no RPC counts neither as a failure nor as a success. */
+static void picks_without_rpc(void **state)
+{
+    struct fake_lb *f = *state;
+    kit_outlier_start(f, A " " B, HALF ", " RR);
+    pick_without_rpc(f, 20);
     tc_loop_advance(f->loop, 10 * SECOND);
     assert_in_service(f, A);
+    assert_in_service(f, B);
+    tc_loop_advance(f->loop, 10 * SECOND); /* the next interval begins without the RPCs of these assertions */
+    kit_outlier_run(f, 2, A);
+    pick_without_rpc(f, 20);
+    tc_loop_advance(f->loop, 10 * SECOND);
+    assert_ejected(f, A);
     assert_in_service(f, B);
 }
 

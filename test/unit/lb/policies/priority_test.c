@@ -418,8 +418,10 @@ static void config_faults(void **state)
     assert_string_equal(why, "field [1].priority.children[\"a\"].config: no supported LB policy in the list: nope");
     tc_free(why);
     assert_null(fake_lb_config(f, "priority", "{'children': {}, 'priorities': ['a']}", &why));
+    assert_string_equal(why, "field [1].priority.priorities: more names than children");
     tc_free(why);
     assert_null(fake_lb_config(f, "priority", "{}", &why));
+    assert_string_equal(why, "field [1].priority.children: must be given");
     tc_free(why);
 }
 

@@ -254,7 +254,7 @@ static void repeated_addresses(void **state)
 static void lists_of_localities(void **state)
 {
     (void)state;
-    struct tc_endpoints *list = servers(10), *all = servers(10);
+    struct tc_endpoints *all = servers(10);
     all->n_children = 2;
     all->children = tc_calloc(2, sizeof(*all->children));
     for (size_t l = 0; l < 2; l++) {
@@ -273,7 +273,6 @@ static void lists_of_localities(void **state)
     assert_ptr_equal(b->at[2], all->at[9]);
     tc_endpoints_unref(subset);
     tc_endpoints_unref(all);
-    tc_endpoints_unref(list);
 }
 
 /* --- the policy --- */

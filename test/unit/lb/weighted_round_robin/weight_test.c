@@ -90,13 +90,21 @@ static void the_formula(void **state)
     }
 }
 
-/* Numbers of a report at the ends of their range: the weight is finite and positive, or the report is ignored. */
+/* Returns true if a weight may come of this QPS and this load. */
+static bool usable(double qps, double load)
+{
+    return qps > 0 && load > 0 && isfinite(qps) && isfinite(load);
+}
+
+/* Numbers of a report at the ends of their range: the weight is finite and positive, or the report is ignored. It is
+ * ignored if the QPS or the load is not a positive number. */
 static void hostile_numbers(void **state)
 {
     (void)state;
     static const double all[] = {
         0, -0.0, 1, -1, 1e-308, 1e308, -1e308, 5e-324, NAN, (double)INFINITY, -(double)INFINITY};
     enum { N = TC_ARRAY_LEN(all) };
+    unsigned weights = 0;
     for (size_t i = 0; i < N * N * N * N; i++) {
         struct kit_orca r = {.qps = all[i % N], .eps = all[i / N % N], .app = all[i / N / N % N]};
         double cost = all[i / N / N / N];
@@ -105,9 +113,11 @@ static void hostile_numbers(void **state)
         r.named = cost;
         float named = weight_of(COST, &r);
         assert_true(plain >= 0 && isfinite(plain) && named >= 0 && isfinite(named));
-        if (!(r.qps > 0) || isinf(r.qps) || isinf(r.app) || isinf(cost))
-            assert_true(isinf(r.app) || named == 0 || (isinf(cost) && cost < 0));
+        assert_true(plain == 0 || usable(r.qps, r.app));
+        assert_true(named == 0 || usable(r.qps, cost > 0 ? cost : r.app));
+        weights += plain > 0;
     }
+    assert_true(weights > 0);
 }
 
 static void malformed_reports(void **state)
