@@ -249,10 +249,20 @@ static void test_backoff_outlives_its_policy(void **state)
     refuse();
     tc_subchannel_release(sc);
     assert_int_equal(tc_pool_count(pool), 1);
+    tc_loop_advance(loop, 500);
+    s.states.len = 0;
     sc = make(&s);
     tc_subchannel_connect(sc);
+    tc_loop_drain(loop);
+    EXPECT(&s, TORC_CONNECTIVITY_IDLE, TORC_CONNECTIVITY_CONNECTING, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_int_equal(attempts, 1);
+    tc_loop_advance(loop, 750); /* the first backoff lasts 1.2 s at most, so its rest less than a new backoff: 0.8 s */
+    EXPECT(&s, TORC_CONNECTIVITY_IDLE);
+    tc_subchannel_connect(sc);
+    assert_int_equal(attempts, 2);
+    refuse();
     tc_subchannel_release(sc);
+    assert_int_equal(tc_pool_count(pool), 1);
     tc_loop_advance(loop, 30001);
     assert_int_equal(tc_pool_count(pool), 0);
     fini(&s);

@@ -184,7 +184,7 @@ static void servers_starve(struct tc_conn_config *channel)
 
 static void further_connections_leave_descriptors_to_others(void **state)
 {
-    TC_CASE(CS08);
+    TC_CASE(CS11);
     (void)state;
     struct tc_conn_config *channel = channel_new(), *other = channel_new();
     servers_starve(channel);
@@ -200,7 +200,7 @@ static void further_connections_leave_descriptors_to_others(void **state)
  * the attempt begins at once. */
 static void a_lost_connection_does_not_wait(void **state)
 {
-    TC_CASE(CS08);
+    TC_CASE(CS11);
     (void)state;
     struct tc_conn_config *channel = channel_new();
     servers_starve(channel);
