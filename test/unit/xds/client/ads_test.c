@@ -458,6 +458,29 @@ static void next_response_waits_for_watchers(void **state)
     assert_int_equal(k.server->messages_read, 4);
 }
 
+static void unwatch_b(struct kit_xds_watcher *w)
+{
+    w->then = NULL;
+    kit_xds_unwatch(&k, &b);
+}
+
+/* The watch of "b" ends from inside the watch of "a", before "b" is told: the next response does not wait for it. */
+static void a_watcher_that_goes_counts_as_finished(void **state)
+{
+    TC_CASE(AD25);
+    (void)state;
+    a.then = unwatch_b;
+    b.hold = true;
+    kit_xds_watch(&k, &kit_xds_cds, "a", &a);
+    watch(&kit_xds_cds, "b", &b);
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "1", "n1", "a|1", "b|1", NULL);
+    assert_told(&a, "value 1;");
+    assert_told(&b, "");
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "2", "n2", "a|2", NULL);
+    assert_int_equal(k.server->messages_read, 2);
+    assert_told(&a, "value 2;");
+}
+
 static void one_client_for_a_target(void **state)
 {
     TC_CASE(AD28);
@@ -563,6 +586,7 @@ int main(void)
         TEST(client_ends_inside_a_callback),
         TEST(late_response),
         TEST(next_response_waits_for_watchers),
+        TEST(a_watcher_that_goes_counts_as_finished),
         TEST(one_client_for_a_target),
         TEST(dump_shows_the_cache),
     };

@@ -91,6 +91,7 @@ static void a_resource_that_does_not_come(void **state)
                  "(node ID:node1)\n");
 }
 
+/* Must be the first test: no other test has set the levels yet. */
 static void nothing_is_logged_by_default(void **state)
 {
     (void)state;
@@ -102,10 +103,10 @@ static void nothing_is_logged_by_default(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(nothing_is_logged_by_default, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_change_of_state_is_a_line, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_unchanged_is_logged_at_debug, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_resource_that_does_not_come, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(nothing_is_logged_by_default, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

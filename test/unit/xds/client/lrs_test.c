@@ -15,10 +15,6 @@
 
 #include "pb/envoy/service/load_stats/v3/lrs.pb-c.h"
 
-typedef Envoy__Service__LoadStats__V3__LoadStatsRequest load_request;
-typedef Envoy__Config__Endpoint__V3__ClusterStats cluster_stats;
-typedef Envoy__Config__Endpoint__V3__UpstreamLocalityStats locality_stats;
-
 static struct kit_xds k;
 static struct kit_xds_watcher w;
 static struct tc_rstr *one, *two, *service;

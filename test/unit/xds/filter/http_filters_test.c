@@ -1,6 +1,6 @@
 /* Chains of HTTP filters as routes get them, and fault injection, without a channel around them.
  *
- * A world has a config of one virtual host, and the state of one RPC; open_world makes it, and close_world frees it.
+ * A world has a config of one virtual host, and one RPC; open_world makes it, and close_world frees it.
  * Faults are drawn from the random numbers of the world's loop, which has a fixed seed, so each run is the same. The
  * loop does not turn: a delay is seen as the verdict TC_FILTER_WAIT. Everything runs on the test's thread. */
 #include <string.h>
@@ -29,7 +29,6 @@ struct world {
     struct tc_headers headers;
     struct tc_call_config chosen;
     struct tc_filter_call call;
-    void *state;
 };
 
 /* filters: chain entries in front of the router; vhost: further members of the virtual host; routes: its routes. */
