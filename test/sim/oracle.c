@@ -91,7 +91,7 @@ static void note_members(uint64_t now_ms)
 
 void oracle_disturbed(uint64_t now_ms)
 {
-    if (now_ms <= oracle.disturbed_ms && now_ms != UINT64_MAX)
+    if (now_ms <= oracle.disturbed_ms)
         return;
     oracle.disturbed_ms = now_ms;
     memset(oracle.key_answered_ms, 0, sizeof(oracle.key_answered_ms));
@@ -281,7 +281,7 @@ void oracle_call_freed(uint64_t id, uint64_t now_ms)
 
 bool oracle_settled(uint64_t now_ms)
 {
-    return oracle.disturbed_ms != UINT64_MAX && oracle.disturbed_ms + ORACLE_SETTLED_MS <= now_ms;
+    return oracle.disturbed_ms + ORACLE_SETTLED_MS <= now_ms;
 }
 
 static void judge_time(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, uint64_t now_ms)
