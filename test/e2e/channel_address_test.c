@@ -14,6 +14,7 @@
 
 #include <torc/torc.h>
 
+#include "support/check.h"
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 
@@ -113,7 +114,7 @@ static size_t make_reply(struct name_server *s, unsigned char *reply, const unsi
     size_t end = 12;
     while (end + 5 <= len && query[end])
         end += query[end] + 1u;
-    assert_true(end + 5 <= len);
+    CHECK(end + 5 <= len);
     bool is_a = query[end + 1] == 0 && query[end + 2] == 1;
     bool known = len > 22 && memcmp(query + 12, "\4shop\4test", 11) == 0 && s->n_records > 0;
     unsigned char n = known && is_a ? (unsigned char)s->n_records : 0;

@@ -13,6 +13,7 @@
 #include <torc/torc.h>
 
 #include "support/case.h"
+#include "support/check.h"
 #include "support/cmocka.h"
 #include "support/kits/mesh.h"
 
@@ -35,7 +36,7 @@ static void on_hold(torc_server_call *call, const torc_message *request, void *a
     static const struct torc_server_call_events events = {TORC_SIZE(torc_server_call_events), .on_cancel = on_cancel};
     const char *peer = torc_server_call_peer(call);
     (void)request, (void)arg;
-    assert_int_equal(torc_server_call_set_events(call, &events, NULL), 0);
+    CHECK(torc_server_call_set_events(call, &events, NULL) == 0);
     torc_server_call_send(call, peer, strlen(peer), 0, 0);
 }
 

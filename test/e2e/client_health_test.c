@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "support/case.h"
+#include "support/check.h"
 #include "support/cmocka.h"
 #include "support/hostile/rows.h"
 #include "support/kits/backends.h"
@@ -345,7 +346,7 @@ static void report(const char *service)
              "\"methodConfig\": [{\"name\": [{}], \"waitForReady\": true}]%s%s%s}",
              service ? ", \"healthCheckConfig\": {\"serviceName\": \"" : "", service ? service : "",
              service ? "\"}" : "");
-    assert_int_equal(torc_resolver_report(listener, endpoints, SERVERS, config), 0);
+    CHECK(torc_resolver_report(listener, endpoints, SERVERS, config) == 0);
 }
 
 static void *on_start(const char *rest, torc_resolver_listener *l, void *arg)

@@ -17,6 +17,7 @@
 
 #include <torc/torc.h>
 
+#include "support/check.h"
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 #include "support/kits/cert.h"
@@ -41,8 +42,8 @@ static int connect_to(const char *address)
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     in.sin_port = htons((uint16_t)strtoul(strrchr(address, ':') + 1, NULL, 10));
     int fd = socket(AF_INET, SOCK_STREAM, 0);
-    assert_true(fd >= 0);
-    assert_int_equal(connect(fd, (const struct sockaddr *)&in, sizeof(in)), 0);
+    CHECK(fd >= 0);
+    CHECK(connect(fd, (const struct sockaddr *)&in, sizeof(in)) == 0);
     return fd;
 }
 
@@ -106,10 +107,10 @@ static void on_dial(torc_dial *dial, const char *address, void *arg)
     d->after_release |= d->releases > 0;
     d->pending = dial;
     snprintf(d->address, sizeof(d->address), "%s", address);
-    assert_null(torc_dial_data(dial));
+    CHECK(!torc_dial_data(dial));
     torc_dial_set_data(dial, d);
     if (d->how == CONNECT_ON_A_THREAD)
-        assert_int_equal(pthread_create(&d->thread, NULL, dial_on_thread, d), 0);
+        CHECK(pthread_create(&d->thread, NULL, dial_on_thread, d) == 0);
     else if (d->how != LATER)
         end_dial(dial, d);
 }
@@ -119,8 +120,8 @@ static void on_cancel(torc_dial *dial, void *arg)
     struct dialer *d = arg;
     d->cancels++;
     d->after_release |= d->releases > 0;
-    assert_ptr_equal(dial, d->pending);
-    assert_ptr_equal(torc_dial_data(dial), d);
+    CHECK(dial == d->pending);
+    CHECK(torc_dial_data(dial) == d);
     if (d->done_in_cancel)
         torc_dial_done(dial, connect_to(d->address), NULL);
 }

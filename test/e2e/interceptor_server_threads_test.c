@@ -15,6 +15,7 @@
 #include <torc/torc.h>
 
 #include "base/common.h"
+#include "support/check.h"
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 #include "support/number.h"
@@ -41,7 +42,7 @@ static int crowd_hook(torc_rpc *rpc)
         return 0;
     torc_pending *p = torc_rpc_suspend(rpc);
     pthread_mutex_lock(&crowd.mutex);
-    assert_true(crowd.n < MAX_PENDING);
+    CHECK(crowd.n < MAX_PENDING);
     crowd.pending[crowd.n++] = p;
     pthread_cond_broadcast(&crowd.changed);
     pthread_mutex_unlock(&crowd.mutex);
@@ -52,7 +53,7 @@ static int crowd_hook(torc_rpc *rpc)
 static int on_start(torc_rpc *rpc, void *state, void *arg)
 {
     (void)arg;
-    assert_int_equal(*(int *)state, 0);
+    CHECK(*(int *)state == 0);
     *(int *)state = 1;
     atomic_fetch_add(&starts, 1);
     return crowd_hook(rpc);
@@ -73,7 +74,7 @@ static int on_status(torc_rpc *rpc, int code, void *state, void *arg)
 static void on_end(torc_rpc *rpc, int code, void *state, void *arg)
 {
     (void)rpc, (void)code, (void)arg;
-    assert_int_equal(*(int *)state, 1);
+    CHECK(*(int *)state == 1);
     *(int *)state = 2;
     atomic_fetch_add(&ends, 1);
 }

@@ -14,6 +14,7 @@
 
 #include <torc/torc.h>
 
+#include "support/check.h"
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 
@@ -207,7 +208,7 @@ static void expect_deadlock(torc_stream *s)
 static void visit(struct subject *x, torc_stream *s, enum where where)
 {
     x->block[0]++;
-    assert_false(x->freed);
+    CHECK(!x->freed);
     expect_deadlock(s);
     if (where != ON_DONE)
         expect_refused(torc_stream_finish(s), TORC_EDEADLK);
@@ -219,7 +220,7 @@ static void visit(struct subject *x, torc_stream *s, enum where where)
 
 static void on_headers(torc_stream *s, const torc_metadata *headers, void *arg)
 {
-    assert_non_null(torc_metadata_find(headers, "x-backend", NULL));
+    CHECK(torc_metadata_find(headers, "x-backend", NULL));
     visit(arg, s, ON_HEADERS);
 }
 
@@ -228,9 +229,9 @@ static void on_message(torc_stream *s, const torc_message *message, void *arg)
     struct subject *x = arg;
     const torc_message *m;
     x->messages++;
-    assert_non_null(torc_message_data(message));
-    assert_int_equal(torc_stream_receive(s, 0, &m), TORC_ESTATE);
-    assert_int_equal(torc_stream_want(s, 1), 0);
+    CHECK(torc_message_data(message));
+    CHECK(torc_stream_receive(s, 0, &m) == TORC_ESTATE);
+    CHECK(torc_stream_want(s, 1) == 0);
     visit(x, s, ON_MESSAGE);
 }
 
@@ -257,12 +258,12 @@ static void on_done(torc_stream *s, const torc_result *result, void *arg)
 {
     struct subject *x = arg;
     if (!s) {
-        assert_int_equal(torc_result_code(result), TORC_STATUS_CANCELLED);
+        CHECK(torc_result_code(result) == TORC_STATUS_CANCELLED);
     } else {
         visit(x, s, ON_DONE);
         if (!x->freed) {
             torc_result *r = torc_stream_finish(s); /* does not wait: the RPC has ended */
-            assert_ptr_equal(r, result);
+            CHECK(r == result);
             torc_result_free(r);
         }
     }
@@ -392,8 +393,8 @@ static void test_finish_of_a_unary_rpc(void **state)
 
 static void on_end(torc_stream *s, const torc_result *result, void *arg)
 {
-    assert_non_null(s);
-    assert_int_equal(torc_result_code(result), TORC_STATUS_UNAVAILABLE);
+    CHECK(s);
+    CHECK(torc_result_code(result) == TORC_STATUS_UNAVAILABLE);
     free(arg);
     atomic_fetch_add(&ended, 1);
 }

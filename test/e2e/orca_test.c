@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "pb/xds/data/orca/v3/orca_load_report.pb-c.h"
 #include "support/case.h"
+#include "support/check.h"
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 
@@ -37,12 +38,12 @@ static void on_work(torc_server_call *call, const torc_message *request, void *a
     const char *text = torc_message_data(request);
     (void)arg;
     if (*text) {
-        assert_int_equal(torc_orca_record(call, TORC_ORCA_REQUEST_COST, "rows", 1), 0);
-        assert_int_equal(torc_orca_record(call, TORC_ORCA_REQUEST_COST, "rows", 1200.5), 0);
+        CHECK(torc_orca_record(call, TORC_ORCA_REQUEST_COST, "rows", 1) == 0);
+        CHECK(torc_orca_record(call, TORC_ORCA_REQUEST_COST, "rows", 1200.5) == 0);
     }
     if (*text == 'u') {
-        assert_int_equal(torc_orca_record(call, TORC_ORCA_UTILIZATION, "disk", 0.25), 0);
-        assert_int_equal(torc_orca_record(call, TORC_ORCA_CPU, NULL, 1.5), 0);
+        CHECK(torc_orca_record(call, TORC_ORCA_UTILIZATION, "disk", 0.25) == 0);
+        CHECK(torc_orca_record(call, TORC_ORCA_CPU, NULL, 1.5) == 0);
     }
     torc_server_call_reply(call, NULL, 0);
 }
@@ -64,20 +65,20 @@ static void on_bad(torc_server_call *call, const torc_message *request, void *ar
     static char long_name[300];
     memset(long_name, 'n', sizeof(long_name) - 1);
     (void)request, (void)arg;
-    assert_int_equal(torc_orca_record(NULL, TORC_ORCA_CPU, NULL, 1), TORC_EINVAL);
-    assert_int_equal(torc_orca_record(call, 0, NULL, 1), TORC_EINVAL);
-    assert_int_equal(torc_orca_record(call, 3, NULL, 1), TORC_EINVAL);
-    assert_int_equal(torc_orca_record(call, 10, NULL, 1), TORC_EINVAL);
-    assert_int_equal(torc_orca_record(call, -1, NULL, 1), TORC_EINVAL);
-    assert_int_equal(torc_orca_record(call, TORC_ORCA_CPU, "name", 1), TORC_EINVAL);
-    assert_int_equal(torc_orca_record(call, TORC_ORCA_NAMED, NULL, 1), TORC_EINVAL);
-    assert_int_equal(torc_orca_record(call, TORC_ORCA_NAMED, "\xff", 1), TORC_EINVAL);
-    assert_int_equal(torc_orca_record(call, TORC_ORCA_NAMED, long_name, 1), TORC_EINVAL);
-    assert_int_equal(torc_orca_record(call, TORC_ORCA_CPU, NULL, -0.1), TORC_EINVAL);
-    assert_int_equal(torc_orca_record(call, TORC_ORCA_CPU, NULL, (double)NAN), TORC_EINVAL);
-    assert_int_equal(torc_orca_record(call, TORC_ORCA_RPS, NULL, (double)INFINITY), TORC_EINVAL);
-    assert_int_equal(torc_orca_record(call, TORC_ORCA_MEMORY, NULL, 1.01), TORC_EINVAL);
-    assert_int_equal(torc_orca_record(call, TORC_ORCA_UTILIZATION, "x", 1.01), TORC_EINVAL);
+    CHECK(torc_orca_record(NULL, TORC_ORCA_CPU, NULL, 1) == TORC_EINVAL);
+    CHECK(torc_orca_record(call, 0, NULL, 1) == TORC_EINVAL);
+    CHECK(torc_orca_record(call, 3, NULL, 1) == TORC_EINVAL);
+    CHECK(torc_orca_record(call, 10, NULL, 1) == TORC_EINVAL);
+    CHECK(torc_orca_record(call, -1, NULL, 1) == TORC_EINVAL);
+    CHECK(torc_orca_record(call, TORC_ORCA_CPU, "name", 1) == TORC_EINVAL);
+    CHECK(torc_orca_record(call, TORC_ORCA_NAMED, NULL, 1) == TORC_EINVAL);
+    CHECK(torc_orca_record(call, TORC_ORCA_NAMED, "\xff", 1) == TORC_EINVAL);
+    CHECK(torc_orca_record(call, TORC_ORCA_NAMED, long_name, 1) == TORC_EINVAL);
+    CHECK(torc_orca_record(call, TORC_ORCA_CPU, NULL, -0.1) == TORC_EINVAL);
+    CHECK(torc_orca_record(call, TORC_ORCA_CPU, NULL, (double)NAN) == TORC_EINVAL);
+    CHECK(torc_orca_record(call, TORC_ORCA_RPS, NULL, (double)INFINITY) == TORC_EINVAL);
+    CHECK(torc_orca_record(call, TORC_ORCA_MEMORY, NULL, 1.01) == TORC_EINVAL);
+    CHECK(torc_orca_record(call, TORC_ORCA_UTILIZATION, "x", 1.01) == TORC_EINVAL);
     torc_server_call_reply(call, NULL, 0);
 }
 
@@ -86,9 +87,9 @@ static void on_many(torc_server_call *call, const torc_message *request, void *a
 {
     (void)request, (void)arg;
     for (int i = 0; i < 256; i++)
-        assert_int_equal(torc_orca_record(call, TORC_ORCA_NAMED, torc_server_call_printf(call, "n%d", i), i), 0);
-    assert_int_equal(torc_orca_record(call, TORC_ORCA_NAMED, "more", 1), TORC_ELIMIT);
-    assert_int_equal(torc_orca_record(call, TORC_ORCA_NAMED, "n7", 8), 0);
+        CHECK(torc_orca_record(call, TORC_ORCA_NAMED, torc_server_call_printf(call, "n%d", i), i) == 0);
+    CHECK(torc_orca_record(call, TORC_ORCA_NAMED, "more", 1) == TORC_ELIMIT);
+    CHECK(torc_orca_record(call, TORC_ORCA_NAMED, "n7", 8) == 0);
     torc_server_call_reply(call, NULL, 0);
 }
 

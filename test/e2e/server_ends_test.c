@@ -13,6 +13,7 @@
 
 #include <torc/torc.h>
 
+#include "support/check.h"
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 
@@ -92,7 +93,7 @@ static void on_nothing(void *arg)
 
 static void *free_runtime(void *rt)
 {
-    assert_int_equal(torc_runtime_free(rt), 0);
+    CHECK(torc_runtime_free(rt) == 0);
     return NULL;
 }
 

@@ -17,6 +17,7 @@
 
 #include <torc/torc.h>
 
+#include "support/check.h"
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 #include "support/number.h"
@@ -49,7 +50,7 @@ static unsigned chance(unsigned n)
 static void hand_over(torc_server_call *call)
 {
     pthread_mutex_lock(&queue.mutex);
-    assert_true(!queue.closed && queue.n < CALLS);
+    CHECK(!queue.closed && queue.n < CALLS);
     queue.calls[queue.n++] = call;
     pthread_cond_signal(&queue.cond);
     pthread_mutex_unlock(&queue.mutex);

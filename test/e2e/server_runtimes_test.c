@@ -21,6 +21,7 @@
 #include <torc/torc.h>
 
 #include "base/common.h"
+#include "support/check.h"
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 #include "support/number.h"
@@ -68,7 +69,7 @@ static void on_hold(torc_server_call *call, void *arg)
 {
     (void)arg;
     pthread_mutex_lock(&held.mutex);
-    assert_true(held.n < HELD);
+    CHECK(held.n < HELD);
     held.calls[held.n++] = call;
     pthread_cond_broadcast(&held.cond);
     pthread_mutex_unlock(&held.mutex);
@@ -95,7 +96,7 @@ static atomic_int free_replies; /* replies of on_free that were refused, since t
 static void on_free(torc_server_call *call, const torc_message *request, void *arg)
 {
     (void)request, (void)arg;
-    assert_int_equal(torc_server_stop(server, 0), TORC_EDEADLK);
+    CHECK(torc_server_stop(server, 0) == TORC_EDEADLK);
     torc_server_free(server);
     atomic_fetch_add(&free_replies, torc_server_call_reply(call, "x", 1) == TORC_ECLOSED);
 }

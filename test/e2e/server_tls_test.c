@@ -20,6 +20,7 @@
 
 #include <torc/torc.h>
 
+#include "support/check.h"
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 #include "support/kits/cert.h"
@@ -41,7 +42,7 @@ static void on_who(torc_server_call *call, const torc_message *request, void *ar
     (void)request, (void)arg;
     while (torc_server_call_peer_certificate(call, (size_t)n, &der, &size) == 0 && size > 100)
         n++;
-    assert_int_equal(torc_server_call_peer_certificate(call, (size_t)n, NULL, NULL), TORC_ENOTFOUND);
+    CHECK(torc_server_call_peer_certificate(call, (size_t)n, NULL, NULL) == TORC_ENOTFOUND);
     const char *text = torc_server_call_printf(call, "%d %s %d", torc_server_call_secure(call), id ? id : "-", n);
     for (size_t i = 0; torc_server_call_peer_name(call, i, &kind, &name) == 0; i++)
         text = torc_server_call_printf(call, "%s %d:%s", text, kind, name);
@@ -210,15 +211,15 @@ static void look_at(const torc_tls_peer *peer, const struct hook *h)
     for (size_t i = 0; i < n; i++) {
         unsigned char *der = NULL;
         int len = i2d_X509(chain[i]->x509, &der);
-        assert_int_equal(torc_tls_peer_certificate(peer, i, &got, &size), 0);
-        assert_int_equal(size, len);
-        assert_memory_equal(got, der, size);
+        CHECK(torc_tls_peer_certificate(peer, i, &got, &size) == 0);
+        CHECK(size == (size_t)len);
+        CHECK(memcmp(got, der, size) == 0);
         OPENSSL_free(der);
     }
-    assert_int_equal(torc_tls_peer_certificate(peer, n, NULL, NULL), TORC_ENOTFOUND);
-    assert_int_equal(torc_tls_peer_name(peer, 0, NULL, NULL, NULL), n ? 0 : TORC_ENOTFOUND);
-    assert_string_equal(torc_tls_peer_server_name(peer), "");
-    assert_int_equal(strncmp(torc_tls_peer_address(peer), "127.0.0.1:", 10), 0);
+    CHECK(torc_tls_peer_certificate(peer, n, NULL, NULL) == TORC_ENOTFOUND);
+    CHECK(torc_tls_peer_name(peer, 0, NULL, NULL, NULL) == (n ? 0 : TORC_ENOTFOUND));
+    CHECK(strcmp(torc_tls_peer_server_name(peer), "") == 0);
+    CHECK(strncmp(torc_tls_peer_address(peer), "127.0.0.1:", 10) == 0);
 }
 
 static void on_verify(torc_tls_peer *peer, void *arg)

@@ -16,6 +16,7 @@
 #include "mirror.torc.h"
 #include "other.pb-c.h"
 #include "support/case.h"
+#include "support/check.h"
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 
@@ -99,7 +100,7 @@ static void *both_thread(void *arg)
     int rc;
     while ((rc = torc__test__mirror__mirror__both__next(call, 60000, &request)) == 1) {
         Kinds reply = kinds(-request->f_int32);
-        assert_int_equal(torc__test__mirror__mirror__both__reply(call, &reply, 0, 60000), 0);
+        CHECK(torc__test__mirror__mirror__both__reply(call, &reply, 0, 60000) == 0);
     }
     parse_errors += rc == TORC_EPARSE;
     torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL); /* after a malformed message the RPC fails anyway */

@@ -20,6 +20,7 @@
 
 #include <torc/torc.h>
 
+#include "support/check.h"
 #include "support/cmocka.h"
 #include "support/number.h"
 #include "support/sanitizer.h"
@@ -168,7 +169,7 @@ static void on_writable(torc_stream *call, void *arg)
 
 static void ended(struct call *c, const torc_result *r)
 {
-    assert_non_null(torc_result_text(r));
+    CHECK(torc_result_text(r));
     pthread_mutex_lock(&c->w->lock);
     c->done++;
     if (!c->given_up && !c->explained)

@@ -16,6 +16,7 @@
 
 #include <torc/torc.h>
 
+#include "support/check.h"
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 #include "support/number.h"
@@ -97,7 +98,7 @@ static int report(struct actor *a)
 
 static void on_unary(const torc_result *result, void *arg)
 {
-    assert_non_null(torc_result_text(result));
+    CHECK(torc_result_text(result));
     atomic_fetch_add(&((struct actor *)arg)->told, 1);
 }
 

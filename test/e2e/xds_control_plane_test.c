@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "support/case.h"
+#include "support/check.h"
 #include "support/cmocka.h"
 #include "support/kits/mesh.h"
 #include "support/sanitizer.h"
@@ -342,7 +343,7 @@ static void on_call_done(const torc_result *result, void *arg)
 
 static void next_call(struct load *l)
 {
-    assert_int_equal(torc_unary_async(l->ch, "/a.B/C", "hello", 5, NULL, on_call_done, l, NULL, NULL), 0);
+    CHECK(torc_unary_async(l->ch, "/a.B/C", "hello", 5, NULL, on_call_done, l, NULL, NULL) == 0);
 }
 
 /* Makes calls until `target` have finished, with those of earlier run_calls. */

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "support/case.h"
+#include "support/check.h"
 #include "support/cmocka.h"
 #include "support/kits/load.h"
 #include "support/kits/mesh.h"
@@ -50,8 +51,8 @@ static size_t endpoint_of(const char *address)
     uint64_t n = 0;
     struct tc_slice text = tc_slice_str(address + strlen("127.0.0."));
     ptrdiff_t colon = tc_slice_find(text, tc_slice_str(":"));
-    assert_true(colon > 0);
-    assert_int_equal(tc_parse_u64(tc_slice_of(text.data, (size_t)colon), ENDPOINTS, &n), 0);
+    CHECK(colon > 0);
+    CHECK(tc_parse_u64(tc_slice_of(text.data, (size_t)colon), ENDPOINTS, &n) == 0);
     return (size_t)n;
 }
 

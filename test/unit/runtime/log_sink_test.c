@@ -14,6 +14,7 @@
 #include <torc/torc.h>
 
 #include "base/log.h"
+#include "support/check.h"
 #include "support/cmocka.h"
 
 /* The argument of a sink, which counts. n: lines; released: calls of on_release; after_release: lines after one. */
@@ -312,12 +313,12 @@ static void *make_and_free(void *arg)
                                      .levels = i % 2 ? "warn" : NULL};
         struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .log_sink = &sink};
         torc_runtime *rt = torc_runtime_new(&o, NULL);
-        assert_non_null(rt);
+        CHECK(rt);
         for (int k = 0; k < 5; k++)
-            assert_int_equal(torc_runtime_post(rt, say, text), 0);
-        assert_int_equal(torc_log_set_levels(i % 3 ? "io=error" : "none"), 0);
-        assert_int_equal(torc_runtime_free(rt), 0);
-        assert_int_equal(n, i % 2 ? 5 : 0);
+            CHECK(torc_runtime_post(rt, say, text) == 0);
+        CHECK(torc_log_set_levels(i % 3 ? "io=error" : "none") == 0);
+        CHECK(torc_runtime_free(rt) == 0);
+        CHECK(n == (i % 2 ? 5 : 0));
     }
     return NULL;
 }
