@@ -131,8 +131,10 @@ static void stall(struct client *c, unsigned most_ms)
     ppoll(NULL, 0, &t, NULL);
 }
 
-static void on_frame(struct client *c, struct hostile_peer *p, const struct fake_h2_frame *f)
+/* Answers a frame of the server, and checks the marks of an answer. arg: the struct client. */
+static void on_frame(void *arg, struct hostile_peer *p, const struct fake_h2_frame *f)
 {
+    struct client *c = arg;
     uint32_t i = f->stream / 2;
     if (f->type == FAKE_H2_SETTINGS && !(f->flags & FAKE_H2_ACK) && c->settings++ > 0)
         fake_h2_frame(hostile_frames(p), FAKE_H2_SETTINGS, FAKE_H2_ACK, 0, NULL, 0);
@@ -238,7 +240,7 @@ static void play(struct hostile_peer *p)
         burst(c, p);
     end_some(c, p, true);
     if (hostile_flush(p) && tc_rng_below(&c->rng, 4))
-        hostile_settle(p);
+        hostile_settle_with(p, on_frame, c);
     take_answers(c, p);
 }
 

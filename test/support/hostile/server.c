@@ -197,6 +197,11 @@ uint32_t hostile_begin(struct hostile_peer *p)
 
 void hostile_settle(struct hostile_peer *p)
 {
+    hostile_settle_with(p, NULL, NULL);
+}
+
+void hostile_settle_with(struct hostile_peer *p, hostile_frame_fn *on_frame, void *arg)
+{
     static const char mark[] = "settled?";
     const struct fake_h2_frame *f;
     p->deaf = false;
@@ -204,7 +209,8 @@ void hostile_settle(struct hostile_peer *p)
     hostile_flush(p);
     while ((f = hostile_next(p, true)) &&
            (f->type != FAKE_H2_PING || !(f->flags & FAKE_H2_ACK) || strcmp(f->payload, mark) != 0))
-        continue;
+        if (on_frame)
+            on_frame(arg, p, f);
 }
 
 void hostile_await_close(struct hostile_peer *p)

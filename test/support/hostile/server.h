@@ -15,9 +15,10 @@ struct hostile_peer;
  * the connection is closed. */
 typedef void hostile_play_fn(struct hostile_peer *p);
 
-/* Forks, and returns when the servers listen; call it before the program has threads. At most HOSTILE_MAX plays;
- * neither they nor `tls` are used after the call. tls: the servers' certificate, NULL for plaintext. With TLS the
- * handshake runs in the first function of a play that sends or waits, other than hostile_put_raw and hostile_take_raw.
+/* Forks, and returns when the servers listen; call it before the program has threads. At most HOSTILE_MAX plays.
+ * The caller may free the array and `tls` after the call: the forked process has copies. tls: the servers' certificate,
+ * NULL for plaintext. With TLS the handshake begins in the first function of a play that reads, or that sends gathered
+ * frames; hostile_put_raw and hostile_take_raw do not begin it.
  * The good backend is plaintext in any case. A failure fails the test. */
 struct hostile *hostile_new(hostile_play_fn *const *plays, size_t n, const struct kit_cert *tls);
 /* Kills the process of the servers and frees h. */
@@ -31,7 +32,8 @@ unsigned hostile_connections(const struct hostile *h, size_t i);
 bool hostile_wait_over(const struct hostile *h, size_t i);
 
 /* Plays the client's side instead: connects to the server at "127.0.0.1:PORT" and plays on the calling thread. The
- * server's certificate is not verified. Returns false if the connection could not be made. */
+ * server's certificate is not verified. With `tls` the process must ignore SIGPIPE. Returns false if the connection
+ * could not be made. */
 bool hostile_visit(const char *address, bool tls, hostile_play_fn *play, void *arg);
 
 /* --- for plays ---
@@ -59,21 +61,26 @@ void hostile_deafen(struct hostile_peer *p);
 bool hostile_flush(struct hostile_peer *p);
 /* Calls hostile_flush if 64 KiB have gathered. Returns false once the client counts as closed. */
 bool hostile_flush_much(struct hostile_peer *p);
-/* Sends the gathered frames, then waits for a frame of the type. Returns the frame's stream, or 0 if the client counts
- * as closed. Drops the frames before that frame. */
+/* Sends the gathered frames, then waits for a frame of the type, and drops the frames before it. Returns the frame's
+ * stream; 0 if the client counts as closed and no such frame has come, or if the frame's stream is 0. */
 uint32_t hostile_await(struct hostile_peer *p, uint8_t type);
 /* Makes hostile_flush keep the frames it reads, from now on. */
 void hostile_keep(struct hostile_peer *p);
-/* Returns the next frame, valid until the next frame is read. If none has come, waits for one with `wait`, else returns
- * NULL. Returns NULL too if the client counts as closed. Sends nothing. */
+/* Returns the next frame, valid until the next call of a function that reads or sends frames. If none has come, waits
+ * for one with `wait`, else returns NULL. Returns NULL too if the client counts as closed and no frame is left. Sends
+ * nothing. */
 const struct fake_h2_frame *hostile_next(struct hostile_peer *p, bool wait);
 /* Sends SETTINGS and an ACK, and waits for the first request. Returns its stream, or 0 if none came. In hostile_visit
  * sends the preface, SETTINGS, an ACK and a request to /a.B/C instead, and returns its stream, 1, without waiting for a
  * response, or 0 if the client counts as closed. */
 uint32_t hostile_begin(struct hostile_peer *p);
 /* Ends hostile_deafen. Sends the gathered frames and a PING "settled?", and waits until the answer to that PING comes,
- * or the client counts as closed. After the answer the client has read everything sent before. */
+ * or the client counts as closed. After the answer the client has read everything sent before. The frames that come
+ * before the answer are dropped, also after hostile_keep; hostile_settle_with hands each to on_frame first (NULL:
+ * does not). */
+typedef void hostile_frame_fn(void *arg, struct hostile_peer *p, const struct fake_h2_frame *f);
 void hostile_settle(struct hostile_peer *p);
+void hostile_settle_with(struct hostile_peer *p, hostile_frame_fn *on_frame, void *arg);
 /* Sends the gathered frames, then waits until the client closes. */
 void hostile_await_close(struct hostile_peer *p);
 /* Drops the frames that have come. Returns false if the client counts as closed. */
