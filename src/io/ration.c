@@ -1,4 +1,4 @@
-/* The ration of a loop (ration.h). Each use queues `renew` for the end of the turn. */
+/* The ration of a loop (ration.h). Each use queues `renew` for the end of the turn, also a use inside of `renew`. */
 #include "io/ration.h"
 
 #include <assert.h>
@@ -10,12 +10,10 @@ static void ration_renew(struct tc_task *renew)
     struct tc_ration *r = TC_CONTAINER_OF(renew, struct tc_ration, renew);
     struct tc_link *link;
     r->used = 0;
-    while (!tc_ration_used_up(r) && (link = tc_list_pop(&r->waiting))) {
+    while (!tc_ration_used_up(r) && !tc_loop_is_forked(r->loop) && (link = tc_list_pop(&r->waiting))) {
         struct tc_task *task = TC_CONTAINER_OF(link, struct tc_task, link);
         task->fn(task);
     }
-    if (tc_ration_used_up(r))
-        tc_loop_at_turn_end(r->loop, renew);
 }
 
 void tc_ration_init(struct tc_ration *r, struct tc_loop *loop)

@@ -1,6 +1,9 @@
 /* The ration of a manual loop: how much work a turn does, and the order of the tasks that wait for more. */
 #include "io/ration.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "support/cmocka.h"
 
 struct worker {
@@ -9,6 +12,8 @@ struct worker {
     size_t bytes;             /* of one piece of its work */
     unsigned left, done;      /* pieces */
 };
+
+static pid_t forked; /* what fork returned in fork_here */
 
 /* Works as long as it may, then waits. */
 static void work(struct tc_task *task)
@@ -89,11 +94,40 @@ static void nobody_overtakes(void **state)
     tc_loop_free(loop);
 }
 
+static void fork_here(struct tc_task *task)
+{
+    (void)task;
+    forked = fork();
+}
+
+/* A task that waits for the ration forks, as a callback of the application may. In the child no further task runs. */
+static void the_child_of_a_task_runs_no_other_task(void **state)
+{
+    (void)state;
+    struct worker w[2];
+    struct tc_loop *loop = loop_of(w, 2, TC_RATION_BYTES, 1);
+    struct tc_task forks;
+    tc_task_init(&forks, fork_here);
+    tc_ration_use(tc_loop_ration(loop), TC_RATION_BYTES);
+    tc_ration_wait(tc_loop_ration(loop), &forks);
+    tc_loop_turn(loop, 0);
+    if (forked == 0)
+        _exit((int)done_by(w, 2));
+    int status;
+    assert_int_equal(waitpid(forked, &status, 0), forked);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_int_equal(done_by(w, 2), 1);
+    tc_loop_drain(loop);
+    assert_int_equal(done_by(w, 2), 2);
+    tc_loop_free(loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_get_the_same),
         cmocka_unit_test(nobody_overtakes),
+        cmocka_unit_test(the_child_of_a_task_runs_no_other_task),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
