@@ -245,8 +245,10 @@ static const struct tc_question_ops dial_ops = {
 static void on_handed_over(struct tc_task *task)
 {
     struct torc_dial *dial = TC_CONTAINER_OF(task, struct torc_dial, task);
-    dial->fd = dial->dialer->fd;
-    dial->dialer->fd = -1;
+    if (!dial->dialer->ended) {
+        dial->fd = dial->dialer->fd;
+        dial->dialer->fd = -1;
+    }
     if (dial->fd < 0)
         dial->error = tc_status_make(
             TORC_STATUS_UNAVAILABLE, TORC_LAYER_CONNECT, "%s",
