@@ -14,12 +14,12 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
-/* libuv ends the process if its first loop gets no pipe for signals. So four descriptors are opened first, and closed
- * again: as many as epoll, an io_uring and that pipe take (libuv 1.45 to 1.48 may take a second io_uring). The four are
- * eventfds, since a chroot may have no files. Returns 0 or a negative errno. */
+/* libuv ends the process if its first loop gets no pipe for signals. So five descriptors are opened first, and closed
+ * again: as many as epoll, two io_urings (libuv 1.45 to 1.48) and that pipe take. The five are eventfds, since a chroot
+ * may have no files. Returns 0 or a negative errno. */
 static int uv_try_descriptors(void)
 {
-    int at[4], n = 0, rc = 0;
+    int at[5], n = 0, rc = 0;
     while (n < (int)TC_ARRAY_LEN(at) && (at[n] = eventfd(0, EFD_CLOEXEC)) >= 0)
         n++;
     if (n < (int)TC_ARRAY_LEN(at))
