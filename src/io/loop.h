@@ -117,6 +117,8 @@ uint64_t tc_loop_next_ms(const struct tc_loop *loop);
 int tc_loop_wait_ms(const struct tc_loop *loop, uint64_t next_ms);
 /* Returns true if the calling thread is inside of a turn of this loop. Any thread. */
 bool tc_loop_in_turn(const struct tc_loop *loop);
+/* Returns true if any thread is inside of a turn of this loop. Any thread. */
+bool tc_loop_is_in_a_turn(const struct tc_loop *loop);
 /* Returns true if the calling thread is inside of a turn of any loop that still turns, manual loops excepted. Looks at
  * all loops under a lock: for functions that are called rarely. Any thread. */
 bool tc_loop_in_any_turn(void);
@@ -135,8 +137,7 @@ void tc_loop_set_log(struct tc_loop *loop, struct tc_log_sink *sink);
 void tc_loop_on_stopped(struct tc_loop *loop, void (*fn)(void *arg), void *arg);
 
 /* Manual mode. tc_loop_drain turns until no task is queued and no timer waits to fire, without moving time.
- * tc_loop_advance drains, then moves time by `ms`, from timer to timer, and drains after each; a fraction of a
- * millisecond in the loop's time is dropped. */
+ * tc_loop_advance drains, then moves time by `ms`, from timer to timer, and drains after each. */
 void tc_loop_drain(struct tc_loop *loop);
 void tc_loop_advance(struct tc_loop *loop, uint64_t ms);
 /* Manual mode: sets the time without running anything; due timers fire in the next turn, and tc_loop_drain makes no

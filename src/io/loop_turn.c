@@ -247,7 +247,9 @@ bool tc_loop_turn(struct tc_loop *loop, int timeout_ms)
 {
     if (tc_loop_is_forked(loop) || !turn_enter(loop))
         return false;
-    if (!loop->manual)
+    if (loop->manual)
+        atomic_store(&loop->woken, false);
+    else
         events_take(loop, timeout_ms);
     atomic_store(&loop->wants_wakeup, false);
     /* A turn that slept while an exit began takes no posts: the posters may be gone. */
@@ -281,6 +283,11 @@ bool tc_loop_in_turn(const struct tc_loop *loop)
     return atomic_load_explicit(&loop->turn_thread, memory_order_relaxed) == (uintptr_t)pthread_self();
 }
 
+bool tc_loop_is_in_a_turn(const struct tc_loop *loop)
+{
+    return atomic_load_explicit(&loop->turn_thread, memory_order_relaxed) != 0;
+}
+
 /* --- driving the loop --- */
 
 int tc_loop_fd(const struct tc_loop *loop)
@@ -302,17 +309,22 @@ void tc_loop_drain(struct tc_loop *loop)
         tc_loop_turn(loop, 0);
 }
 
+/* Moves the time to now_ns, but never back: a task may have moved the time further. */
+static void manual_move_time(struct tc_loop *loop, uint64_t now_ns)
+{
+    loop->now_ns = TC_MAX(loop->now_ns, now_ns);
+    tc_timers_advance(&loop->timers, loop->now_ns / TC_NS_PER_MS);
+}
+
 void tc_loop_advance(struct tc_loop *loop, uint64_t ms)
 {
-    uint64_t target_ms = tc_loop_now_ms(loop) + ms, at_ms;
+    uint64_t target_ns = tc_loop_now_ns(loop) + ms * TC_NS_PER_MS, at_ms;
     tc_loop_drain(loop);
-    while ((at_ms = tc_timers_next(&loop->timers)) <= target_ms) {
-        loop->now_ns = at_ms * TC_NS_PER_MS;
-        tc_timers_advance(&loop->timers, at_ms);
+    while ((at_ms = tc_timers_next(&loop->timers)) <= target_ns / TC_NS_PER_MS) {
+        manual_move_time(loop, at_ms * TC_NS_PER_MS);
         tc_loop_drain(loop);
     }
-    loop->now_ns = target_ms * TC_NS_PER_MS;
-    tc_timers_advance(&loop->timers, target_ms);
+    manual_move_time(loop, target_ns);
 }
 
 void tc_loop_set_time(struct tc_loop *loop, uint64_t now_ns)
