@@ -1,7 +1,8 @@
 /* A parser pushes a segment for each level that it enters, and most messages have no error. So a segment is kept as a
  * literal and an index, and becomes text only when the path is needed: `shown` segments of the path are text, the rest
- * are not. A segment that is pushed in printf form is text at once, and so are the segments before it. The text of all
- * errors is cut at max_text_bytes; the count goes on. */
+ * are not. A segment that is pushed in printf form is text at once, and so are the segments before it.
+ *
+ * The text of all errors is cut at max_text_bytes; the count goes on. */
 #include "base/validation_errors.h"
 
 enum { DEFAULT_MAX_TEXT = 8192 };
@@ -94,7 +95,7 @@ static void error_add_v(struct tc_validation_errors *e, const char *fmt, va_list
         tc_buf_clear(&e->text);
         return;
     }
-    if (e->text.len >= max)
+    if (e->cut)
         return;
     if (e->text.len)
         tc_buf_append_str(&e->text, "; ");
@@ -112,6 +113,7 @@ static void error_add_v(struct tc_validation_errors *e, const char *fmt, va_list
             cut--;
         e->text.len = cut;
         tc_buf_append_str(&e->text, "...");
+        e->cut = true;
     }
 }
 

@@ -27,6 +27,7 @@ struct tc_validation_errors {
     size_t shown;       /* segments that are text in `path`; the rest become text when the path is needed */
     struct tc_buf text; /* "field a.b: reason; field c: reason" */
     size_t count;
+    bool cut;              /* `text` was cut: later errors are only counted */
     size_t max_text_bytes; /* `text` is cut there, "..." follows, and `count` goes on; 0: 8 KiB */
     /* If set, called with each error instead of adding the error to `text`. Both slices are borrowed for the call. */
     void (*report)(void *arg, struct tc_slice path, struct tc_slice error);

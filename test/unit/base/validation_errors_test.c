@@ -111,11 +111,26 @@ static void long_texts_are_cut(void **state)
     }
 }
 
+/* An error that fills the text to the byte is whole. The next error leaves the dots behind it. */
+static void a_full_text_says_that_more_follow(void **state)
+{
+    (void)state;
+    struct tc_validation_errors f = {.max_text_bytes = 10};
+    tc_validation_add(&f, "0123456789");
+    assert_string_equal(tc_validation_text(&f), "0123456789");
+    tc_validation_add(&f, "more");
+    tc_validation_add(&f, "yet more");
+    assert_string_equal(tc_validation_text(&f), "0123456789...");
+    assert_int_equal(f.count, 3);
+    tc_validation_fini(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(paths_of_both_kinds), cmocka_unit_test(the_path_follows),   cmocka_unit_test(each_is_reported),
-        cmocka_unit_test(keys_are_escaped),    cmocka_unit_test(long_texts_are_cut),
+        cmocka_unit_test(paths_of_both_kinds), cmocka_unit_test(the_path_follows),
+        cmocka_unit_test(each_is_reported),    cmocka_unit_test(keys_are_escaped),
+        cmocka_unit_test(long_texts_are_cut),  cmocka_unit_test(a_full_text_says_that_more_follow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
