@@ -214,7 +214,8 @@ bool tc_foreign_thread_ends(void)
     bool may_end = !fn || tc_foreign_enter();
     if (fn && may_end) {
         fn();
-        pthread_setspecific(cleanup_key, NULL);
+        if (has_cleanup_key)
+            pthread_setspecific(cleanup_key, NULL);
         tc_foreign_leave();
     }
     has_cleanup = false; /* a later destructor of the application may enter again */
