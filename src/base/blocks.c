@@ -195,16 +195,6 @@ void *tc_blocks_try_take(struct tc_blocks *b, size_t size)
     return block_lend(it, class_bytes(cls));
 }
 
-void *tc_blocks_take(struct tc_blocks *b, size_t size)
-{
-    void *data = tc_blocks_try_take(b, size);
-    if (data)
-        return data;
-    struct block *it = tc_malloc(sizeof(*it) + size); /* ends the process if memory is still out */
-    it->home = NULL;
-    return it->data;
-}
-
 void tc_blocks_give(void *data)
 {
     struct block *it = TC_CONTAINER_OF(data, struct block, data);

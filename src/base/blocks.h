@@ -23,15 +23,13 @@ struct tc_blocks *tc_blocks_new(void);
 /* Frees the free blocks, and `b` once no block is lent. Lent blocks stay valid until they are given back. NULL is
  * allowed. */
 void tc_blocks_end(struct tc_blocks *b);
-/* Returns a block of at least `size` bytes, aligned for any type, which the caller gives back with tc_blocks_give.
- * Never NULL. With `b` NULL the block comes from the system and is not counted, and any thread may call. If
- * the system has no memory, the process ends (base/mem.h). */
-void *tc_blocks_take(struct tc_blocks *b, size_t size);
-/* tc_blocks_take for a size that a peer chooses: returns NULL if the system does not give the memory. */
+/* Returns a block of at least `size` bytes, aligned for any type, which the caller gives back with tc_blocks_give; NULL
+ * if the system does not give the memory. With `b` NULL the block comes from the system and is not counted, and any
+ * thread may call. */
 void *tc_blocks_try_take(struct tc_blocks *b, size_t size);
 /* Returns whether blocks of that size are reused. Any thread. */
 bool tc_blocks_reuses(size_t size);
-/* Returns whether the next tc_blocks_take of that size finds a free block. Returns false for NULL. */
+/* Returns whether the next tc_blocks_try_take of that size finds a free block. Returns false for NULL. */
 bool tc_blocks_keeps(struct tc_blocks *b, size_t size);
 /* Makes a block (`block` NULL) or resizes a block that this function made with the same `b`, which may be NULL. The
  * block is given back like any other, but never reused. Returns NULL, with `block` unchanged, if the system does not

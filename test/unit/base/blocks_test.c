@@ -16,13 +16,13 @@ static void a_block_is_used_again(void **state)
         0, 1, 127, 128, 129, 1000, TC_BLOCKS_LARGEST, TC_BLOCKS_LARGE_OVER + 1, TC_BLOCKS_LARGE};
     for (size_t i = 0; i < TC_ARRAY_LEN(sizes); i++) {
         struct tc_blocks *b = tc_blocks_new();
-        char *first = tc_blocks_take(b, sizes[i]);
+        char *first = tc_blocks_try_take(b, sizes[i]);
         assert_int_equal((uintptr_t)first % _Alignof(max_align_t), 0);
         memset(first, 'x', sizes[i]);
         tc_blocks_give(first);
-        char *second = tc_blocks_take(b, sizes[i]);
+        char *second = tc_blocks_try_take(b, sizes[i]);
         assert_ptr_equal(first, second);
-        char *other = tc_blocks_take(b, sizes[i]);
+        char *other = tc_blocks_try_take(b, sizes[i]);
         assert_ptr_not_equal(other, second);
         tc_blocks_give(second);
         tc_blocks_give(other);
@@ -35,9 +35,9 @@ static void other_sizes_and_no_blocks_are_the_systems(void **state)
     (void)state;
     static const size_t sizes[] = {TC_BLOCKS_LARGEST + 1, TC_BLOCKS_LARGE_OVER, TC_BLOCKS_LARGE + 1};
     struct tc_blocks *b = tc_blocks_new();
-    char *taken[3], *alone = tc_blocks_take(NULL, 10);
+    char *taken[3], *alone = tc_blocks_try_take(NULL, 10);
     for (size_t i = 0; i < 3; i++) {
-        taken[i] = tc_blocks_take(b, sizes[i]);
+        taken[i] = tc_blocks_try_take(b, sizes[i]);
         memset(taken[i], 'x', sizes[i]);
     }
     memset(alone, 'x', 10);
@@ -55,13 +55,13 @@ static void few_large_ones_are_kept(void **state)
     struct tc_blocks *b = tc_blocks_new();
     char *lent[10];
     for (unsigned i = 0; i < 10; i++) {
-        lent[i] = tc_blocks_take(b, TC_BLOCKS_LARGE);
+        lent[i] = tc_blocks_try_take(b, TC_BLOCKS_LARGE);
         memcpy(lent[i], "kept", 5);
     }
     for (unsigned i = 0; i < 10; i++)
         tc_blocks_give(lent[i]);
     for (unsigned i = 0; i < 4; i++) {
-        lent[i] = tc_blocks_take(b, TC_BLOCKS_LARGE_OVER + 1);
+        lent[i] = tc_blocks_try_take(b, TC_BLOCKS_LARGE_OVER + 1);
         assert_memory_equal(lent[i], "kept", 5);
     }
     assert_false(tc_blocks_keeps(b, TC_BLOCKS_LARGE));
@@ -83,18 +83,18 @@ static void what_lies_ready(void **state)
         assert_true(tc_blocks_reuses(reused[i]));
         assert_false(tc_blocks_keeps(fresh, reused[i]));
         assert_false(tc_blocks_keeps(NULL, reused[i]));
-        char *block = tc_blocks_take(fresh, reused[i]);
+        char *block = tc_blocks_try_take(fresh, reused[i]);
         assert_false(tc_blocks_keeps(fresh, reused[i]));
         tc_blocks_give(block);
         assert_true(tc_blocks_keeps(fresh, reused[i]));
-        assert_ptr_equal(tc_blocks_take(fresh, reused[i]), block);
+        assert_ptr_equal(tc_blocks_try_take(fresh, reused[i]), block);
         assert_false(tc_blocks_keeps(fresh, reused[i]));
         tc_blocks_give(block);
         tc_blocks_end(fresh);
     }
     for (size_t i = 0; i < TC_ARRAY_LEN(others); i++) {
         assert_false(tc_blocks_reuses(others[i]));
-        tc_blocks_give(tc_blocks_take(b, others[i]));
+        tc_blocks_give(tc_blocks_try_take(b, others[i]));
         assert_false(tc_blocks_keeps(b, others[i]));
     }
     tc_blocks_end(b);
@@ -112,7 +112,7 @@ static void what_is_kept_is_bounded(void **state)
     for (unsigned round = 0; round < 2; round++) {
         for (unsigned i = 0; i < MANY; i++) {
             kept += tc_blocks_keeps(b, 100);
-            lent[i] = tc_blocks_take(b, 100);
+            lent[i] = tc_blocks_try_take(b, 100);
             if (round == 1 && i < 100)
                 assert_memory_equal(lent[i], "kept", 5);
             memcpy(lent[i], round ? "new" : "kept", round ? 4 : 5);
@@ -128,9 +128,9 @@ static void blocks_outlive_their_owner(void **state)
 {
     (void)state;
     struct tc_blocks *b = tc_blocks_new();
-    char *kept = tc_blocks_take(b, 10), *lent[3];
+    char *kept = tc_blocks_try_take(b, 10), *lent[3];
     for (unsigned i = 0; i < 3; i++)
-        lent[i] = tc_blocks_take(b, 100u << i);
+        lent[i] = tc_blocks_try_take(b, 100u << i);
     tc_blocks_give(kept);
     tc_blocks_end(b);
     for (unsigned i = 0; i < 3; i++) {
@@ -176,7 +176,7 @@ static void other_threads_give_back(void **state)
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, give_back, &given[i]), 0);
     for (unsigned i = 0; i < ROUNDS; i++) {
-        char *block = tc_blocks_take(b, 64 + i % 300), *none = NULL;
+        char *block = tc_blocks_try_take(b, 64 + i % 300), *none = NULL;
         memcpy(block, "full", 5);
         if (!atomic_compare_exchange_strong(&slots[i % SLOTS], &none, block)) {
             refused++;
@@ -195,12 +195,13 @@ static void what_is_lent_is_counted(void **state)
     (void)state;
     struct tc_blocks *b = tc_blocks_new();
     assert_int_equal(tc_blocks_lent(b), 0);
-    char *small = tc_blocks_take(b, 100), *middle = tc_blocks_take(b, 5000), *large = tc_blocks_take(b, 1000000);
+    char *small = tc_blocks_try_take(b, 100), *middle = tc_blocks_try_take(b, 5000),
+         *large = tc_blocks_try_take(b, 1000000);
     assert_int_equal(tc_blocks_lent(b), 128 + 5000 + TC_BLOCKS_LARGE);
     tc_blocks_give(large);
     tc_blocks_give(small);
     assert_int_equal(tc_blocks_lent(b), 5000);
-    small = tc_blocks_take(b, 1); /* used again */
+    small = tc_blocks_try_take(b, 1); /* used again */
     assert_int_equal(tc_blocks_lent(b), 128 + 5000);
     tc_blocks_give(small);
     tc_blocks_give(middle);

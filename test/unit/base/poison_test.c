@@ -53,13 +53,13 @@ static void blocks(void **state)
     static const size_t sizes[] = {1, 100, 2048, TC_BLOCKS_LARGE};
     struct tc_blocks *b = tc_blocks_new();
     for (size_t i = 0; i < TC_ARRAY_LEN(sizes); i++) {
-        char *block = tc_blocks_take(b, sizes[i]);
+        char *block = tc_blocks_try_take(b, sizes[i]);
         assert_usable(block, sizes[i]);
         if (i < 2)
             assert_poisoned(block + sizes[i], 128 - sizes[i]);
         tc_blocks_give(block);
         assert_poisoned(block, sizes[i]);
-        assert_ptr_equal(tc_blocks_take(b, sizes[i]), block);
+        assert_ptr_equal(tc_blocks_try_take(b, sizes[i]), block);
         assert_usable(block, sizes[i]);
         tc_blocks_give(block);
     }
