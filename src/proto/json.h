@@ -10,8 +10,7 @@
 
 /* How deep messages may be nested in the outermost one, in either direction. An Any and the message in it are one
  * level, unless that message has a JSON form of its own (proto/wkt.h). Each Struct, ListValue and Value is a level;
- * when reading, so is an entry of a map, which includes the fields of a Struct. When writing, an Any on the last level
- * has its message as base64. */
+ * when reading, so is an entry of a map, which includes the fields of a Struct. */
 #define TC_PROTO_JSON_MAX_DEPTH 100
 
 struct tc_proto_json_options {
@@ -31,9 +30,13 @@ json_t *tc_proto_to_json(const ProtobufCMessage *message, const struct tc_proto_
 /* Makes a message of `type` in `arena` from JSON. Names of fields may have either form. A field that is null is absent,
  * unless it is a google.protobuf.Value or NullValue and not repeated. Adds an error with its path for each value that
  * is wrong: unknown fields (but see ignore_unknown), wrong types, numbers out of range, two fields of one oneof, a
- * field under both its names, more than TC_PROTO_JSON_MAX_DEPTH levels. An Any of unknown type is accepted as
- * tc_proto_to_json writes it. Returns 0. Returns TORC_EPARSE when there were errors, or TORC_ELIMIT, also with an
- * error, when the arena's budget is exceeded; `*out` is untouched then. NULL options are zeros. */
+ * field under both its names, more than TC_PROTO_JSON_MAX_DEPTH levels. Returns 0. Returns TORC_EPARSE when there were
+ * errors, or TORC_ELIMIT, also with an error, when the arena's budget is exceeded; `*out` is untouched then. NULL
+ * options are zeros.
+ *
+ * An Any of the form {"@type": URL, "value": BASE64}, as tc_proto_to_json writes it, is accepted for an unknown type,
+ * and for a type that has neither a JSON form of its own (proto/wkt.h) nor a field `value`. Whether the bytes are a
+ * message of that type is not checked. */
 int tc_proto_from_json(const ProtobufCMessageDescriptor *type, const json_t *json,
                        const struct tc_proto_json_options *options, struct tc_arena *arena, ProtobufCMessage **out,
                        struct tc_validation_errors *errors);

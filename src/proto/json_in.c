@@ -350,7 +350,15 @@ static bool fields_in(struct input *in, ProtobufCMessage *m, const json_t *json,
     return good;
 }
 
-/* Reads an Any of unknown type, in the form that tc_proto_to_json writes. */
+/* Returns true if the JSON of an Any of the known type can only be {"@type": URL, "value": BASE64}, which
+ * tc_proto_to_json writes for bytes that it cannot unpack. */
+static bool any_is_opaque(const ProtobufCMessageDescriptor *type, const json_t *json)
+{
+    return tc_wkt_of(type) == TC_WKT_NONE && json_object_size(json) == 2 &&
+           json_is_string(json_object_get(json, "value")) && !type_find_field(type, "value");
+}
+
+/* Reads the bytes of an Any in the form that tc_proto_to_json writes without the type. */
 static bool opaque_any_in(struct input *in, const json_t *json, Google__Protobuf__Any *any)
 {
     const json_t *value = json_object_get(json, "value");
@@ -379,7 +387,7 @@ static bool any_in(struct input *in, const json_t *json, int depth, Google__Prot
     if (!string_in(in, url, &any->type_url))
         return false;
     const ProtobufCMessageDescriptor *type = tc_proto_type_of_url(tc_slice_str(any->type_url));
-    if (!type)
+    if (!type || any_is_opaque(type, json))
         return opaque_any_in(in, json, any);
     ProtobufCMessage *m = NULL;
     if (tc_wkt_of(type) == TC_WKT_NONE) {

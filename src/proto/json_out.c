@@ -218,12 +218,12 @@ static bool fields_json(const struct output *o, const ProtobufCMessage *m, json_
     return true;
 }
 
-/* Returns the JSON of an Any by its type, or NULL if the type is unknown, if the bytes cannot be unpacked or are nested
- * too deep, or if the Any is on the last level. */
+/* Returns the JSON of an Any by its type, or NULL if the type is unknown, or if the bytes cannot be unpacked or are
+ * nested too deep. */
 static json_t *any_content_json(const struct output *o, const Google__Protobuf__Any *any, int depth)
 {
     const ProtobufCMessageDescriptor *type = tc_proto_type_of_url(tc_slice_str(any->type_url));
-    if (!type || depth >= TC_PROTO_JSON_MAX_DEPTH)
+    if (!type)
         return NULL;
     struct tc_arena arena;
     struct tc_validation_errors errors = {0};

@@ -469,6 +469,11 @@ static void test_any_of_unknown_type(void **state)
     char *out = print(&any.base, NULL);
     assert_string_equal(out, "{\"@type\":\"" URL "envoy.config.core.v3.Locality\",\"value\":\"CgV4\"}");
     tc_free(out);
+    same(ANY, "{\"@type\":\"" URL "envoy.config.core.v3.Locality\",\"value\":\"CgV4\"}");
+    refuse(ANY, "{\"@type\":\"" URL "envoy.config.core.v3.Locality\",\"value\":\"*\"}",
+           "field value: must be a base64 string");
+    /* HeaderValue has a field of that name. */
+    same(ANY, "{\"@type\":\"" URL "envoy.config.core.v3.HeaderValue\",\"value\":\"CgV4\"}");
 }
 
 /* Returns `open` n times, then `middle`, then `close` n times, for tc_free. */
@@ -506,6 +511,11 @@ static void test_depth(void **state)
     tc_free(deep);
     tc_validation_fini(&errors);
     tc_arena_fini(&arena);
+    /* An Any on the last level, whose message is on that level too. */
+    deep = nested(TC_PROTO_JSON_MAX_DEPTH, "{\"@type\":\"" URL "google.protobuf.Any\",\"value\":",
+                  "{\"@type\":\"" URL "envoy.config.core.v3.Locality\",\"zone\":\"z\"}", "}");
+    same(ANY, deep);
+    tc_free(deep);
 }
 
 /* A message that is nested deeper than TC_PROTO_JSON_MAX_DEPTH has no JSON. An Any that holds such a message shows the
