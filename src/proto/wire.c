@@ -72,7 +72,7 @@ struct tc_slice tc_wire_find(struct tc_slice message, uint64_t number)
 {
     struct tc_slice found = {0};
     struct tc_wire_field f;
-    while (message.len && tc_wire_next(&message, &f))
+    while (tc_wire_next(&message, &f))
         if (f.is_bytes && f.number == number)
             found = f.value;
     return found;
