@@ -13,13 +13,16 @@ struct tc_h2_bdp {
     uint64_t bytes;         /* of DATA since the PING was queued, with the DATA that caused the PING */
     uint64_t sent_ns;       /* when the PING was queued, in the time of tc_loop_now_ns */
     uint64_t not_before_ms; /* no PING earlier, in the time of tc_loop_now_ms */
-    uint64_t delay_ms;      /* least time from an answer that brought no growth to the next PING; each such answer
-                               doubles it first */
+    uint64_t delay_ms;      /* least time from the next answer that brings no growth to the PING after it; each such
+                               answer then doubles it */
     double bandwidth;       /* at the last growth of the window, bytes a second; 0: it has not grown */
 };
 
 /* Resets *b. The window is `window_bytes`, but at least 1 and at most TC_H2_MAX_WINDOW. `off`: it stays as it is. */
 void tc_h2_bdp_init(struct tc_h2_bdp *b, uint32_t window_bytes, bool off);
+/* Resets *b and turns it off, but keeps a PING that is out. Once *b is on again, the next PING waits for that PING's
+ * answer, which would otherwise be taken for the answer to the next PING. */
+void tc_h2_bdp_squeeze(struct tc_h2_bdp *b, uint32_t window_bytes);
 /* Counts DATA while a PING is out. Otherwise returns true if a PING should be sent now: the caller queues it and calls
  * tc_h2_bdp_start. */
 static inline bool tc_h2_bdp_on_data(struct tc_h2_bdp *b, size_t len, const struct tc_loop *loop)

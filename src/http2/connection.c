@@ -117,7 +117,7 @@ void tc_h2_conn_squeeze(struct tc_h2_conn *c, bool squeezed)
     c->squeezed = squeezed;
     c->bdp.off = c->opts.no_bdp;
     if (squeezed)
-        tc_h2_bdp_init(&c->bdp, c->opts.limits.initial_window_bytes, true);
+        tc_h2_bdp_squeeze(&c->bdp, c->opts.limits.initial_window_bytes);
     if (c->bdp.window_bytes < before)
         tc_h2_session_set_windows(c);
 }

@@ -64,12 +64,32 @@ static void an_answer_without_a_ping_counts_nothing(void **state)
     assert_int_equal(b.window_bytes, 1);
 }
 
+/* The answer to a PING that was out at a squeeze is awaited, and measures nothing. Only then a next PING goes out. */
+static void a_squeeze_keeps_the_ping_that_is_out(void **state)
+{
+    (void)state;
+    struct tc_loop *loop = tc_loop_new(&(struct tc_loop_opts){.manual = true});
+    struct tc_h2_bdp b;
+    tc_h2_bdp_init(&b, WINDOW, false);
+    tc_h2_bdp_start(&b, WINDOW, tc_loop_now_ns(loop));
+    tc_h2_bdp_squeeze(&b, WINDOW);
+    assert_true(b.off);
+    b.off = false;
+    assert_false(tc_h2_bdp_on_data(&b, 2000, loop));
+    assert_false(tc_h2_bdp_on_ack(&b, tc_loop_now_ns(loop)));
+    assert_int_equal(b.window_bytes, WINDOW);
+    tc_loop_advance(loop, 1000);
+    assert_true(tc_h2_bdp_on_data(&b, 2000, loop));
+    tc_loop_free(loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(filled_windows_double),
         cmocka_unit_test(pings_become_rarer),
         cmocka_unit_test(an_answer_without_a_ping_counts_nothing),
+        cmocka_unit_test(a_squeeze_keeps_the_ping_that_is_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
