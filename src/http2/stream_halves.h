@@ -26,12 +26,13 @@ struct tc_h2_sender {
     size_t max_bytes, rejected_bytes;
     size_t at; /* how many bytes were gathered for writing, of prefix and message together */
     uint8_t prefix[TC_H2_PREFIX_LEN];
-    bool active;               /* not all of the message was gathered yet */
-    bool on_written_due;       /* on_written is to be called */
-    bool end_wanted, end_sent; /* half-close, or the server's trailers */
-    bool deferred;             /* nghttp2 asks for data again only after tc_h2_stream_resume */
-    bool headers_sent;         /* our first HEADERS left nghttp2 */
-    bool reset_sent;           /* our RST_STREAM left nghttp2, whether nghttp2 or we decided on it */
+    bool active;         /* not all of the message was gathered yet */
+    bool on_written_due; /* on_written is to be called */
+    bool end_wanted;     /* half-close, or the server's trailers */
+    bool end_sent;       /* server: the trailers left nghttp2 */
+    bool deferred;       /* nghttp2 asks for data again only after tc_h2_stream_resume */
+    bool headers_sent;   /* our first HEADERS left nghttp2 */
+    bool reset_sent;     /* our RST_STREAM left nghttp2, whether nghttp2 or we decided on it */
     enum tc_h2_encoding encoding;
 };
 

@@ -35,13 +35,13 @@ size_t tc_h2_timeout_encode(char out[16], uint64_t timeout_ns)
                  {TC_NS_PER_S, 'S'},
                  {60 * TC_NS_PER_S, 'M'},
                  {3600 * TC_NS_PER_S, 'H'}};
-    /* The finest unit that holds the timeout in 8 digits, rounded up: a deadline must not come early. */
-    for (size_t i = 0; i < TC_ARRAY_LEN(units); i++) {
+    /* The finest unit that holds the timeout in 8 digits, rounded up: a deadline must not come early. Hours hold any
+     * uint64_t. */
+    for (size_t i = 0;; i++) {
         uint64_t n = timeout_ns / units[i].ns + (timeout_ns % units[i].ns != 0);
         if (n <= TIMEOUT_MAX)
             return put_timeout(out, (unsigned)n, units[i].unit);
     }
-    return put_timeout(out, TIMEOUT_MAX, 'H');
 }
 
 int tc_h2_timeout_decode(struct tc_slice s, uint64_t *timeout_ns)

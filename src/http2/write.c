@@ -73,8 +73,6 @@ ssize_t tc_h2_on_data_source_read(nghttp2_session *ng, int32_t id, uint8_t *buf,
         if (tc_h2_stream_serves(s)) {
             *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
             tc_h2_server_stream_submit_trailers(tc_h2_server_stream_of(s));
-        } else {
-            s->send.end_sent = true;
         }
     } else if (!s->send.active) {
         s->send.deferred = true;
