@@ -140,6 +140,11 @@ uint32_t tc_h2_conn_max_streams(const struct tc_h2_conn *c)
     return c->ng ? nghttp2_session_get_remote_settings(c->ng, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS) : 0;
 }
 
+bool tc_h2_conn_lost(const struct tc_h2_conn *c)
+{
+    return c->ending.failed;
+}
+
 bool tc_h2_conn_has_capacity(const struct tc_h2_conn *c)
 {
     return c->settings_seen && !c->ending.draining && !c->ending.failed &&

@@ -128,5 +128,7 @@ bool tc_h2_conn_has_capacity(const struct tc_h2_conn *c);
 void tc_h2_conn_want_capacity(struct tc_h2_conn *c);
 /* Client: returns the peer's MAX_CONCURRENT_STREAMS; 0 once the connection has failed or is closed. */
 uint32_t tc_h2_conn_max_streams(const struct tc_h2_conn *c);
+/* Returns true once the connection has failed: on_closed is due, or was called. */
+bool tc_h2_conn_lost(const struct tc_h2_conn *c);
 
 #endif

@@ -171,10 +171,8 @@ static void on_done(void *arg, const struct tc_h2_outcome *outcome)
     s->rpc = NULL;
     if (outcome->status.code != TORC_STATUS_UNIMPLEMENTED) {
         side_stream_back_off(s);
-        /* 0: the connection is lost, and tc_side_streams_use follows; or the server allows no stream, and
-         * side_stream_open tells the watches so after the backoff. */
-        if (!tc_h2_conn_max_streams(tc_transport_h2(s->set->transport)))
-            return;
+        if (tc_h2_conn_lost(tc_transport_h2(s->set->transport)))
+            return; /* tc_side_streams_use follows */
     } else {
         TC_LOG(TC_LOG_CHANNEL, TORC_LOG_WARN, "%s: the server does not implement %s: none on this connection",
                tc_transport_address(s->set->transport)->data, s->kind->name);

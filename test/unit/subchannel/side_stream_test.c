@@ -452,6 +452,23 @@ static void side_streams_leave_room_for_rpcs(void **state)
     tc_arena_fini(&arena);
 }
 
+/* The server ends a stream after it has allowed no more streams. The watch hears the end at once, and after the backoff
+ * that there is no room. */
+static void an_end_is_told_where_no_stream_is_allowed(void **state)
+{
+    (void)state;
+    tc_side_streams_use(&set, transports[0]);
+    watch(0);
+    uint32_t id = requested(0, "10");
+    fake_h2_setting(peers[0], 3, 0);
+    run(1);
+    assert_heard(0, "");
+    send_end(0, id, "14");
+    assert_heard(0, "end:14 ");
+    run(2000);
+    assert_heard(0, "end:12 ");
+}
+
 /* A server sends as fast as it can. The watch hears the first message at once. In each TC_SIDE_PACE_MS afterwards at
  * most TC_SIDE_MESSAGES messages are read, and at its end the watch hears the newest of them. */
 static void messages_are_read_at_a_pace(void **state)
@@ -631,6 +648,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_stream_moves_to_the_next_transport, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stream_waits_in_line, setup, teardown),
         cmocka_unit_test_setup_teardown(side_streams_leave_room_for_rpcs, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_end_is_told_where_no_stream_is_allowed, setup, teardown),
         cmocka_unit_test_setup_teardown(messages_are_read_at_a_pace, setup, teardown),
         cmocka_unit_test_setup_teardown(a_watch_that_joins_hears_the_newest, setup, teardown),
         cmocka_unit_test_setup_teardown(an_end_outlives_its_watches, setup, teardown),
