@@ -20,11 +20,10 @@
 #include "base/mem.h"
 
 struct tc_transport {
-    struct tc_link link;              /* of the owner's list */
-    struct tc_transport_group *group; /* NULL: not in use */
-    struct tc_link member;            /* of group->in_use */
-    uint64_t began_ms;                /* of tc_transport_group_join; 0 before */
-    struct tc_loop *loop;
+    struct tc_link link;                      /* of the owner's list */
+    struct tc_transport_group *group;         /* NULL: not in use */
+    struct tc_link member;                    /* of group->in_use */
+    uint64_t began_ms;                        /* of tc_transport_group_join; 0 before */
     struct tc_h2_conn *h2;                    /* owned */
     struct tc_rstr *address;                  /* a reference */
     const struct tc_transport_events *events; /* NULL once the owner drained the transport, or on_gone was called */
@@ -216,7 +215,6 @@ struct tc_transport *tc_transport_new(struct tc_loop *loop, struct tc_bytestream
                                       const struct tc_transport_events *events, void *arg)
 {
     struct tc_transport *t = TC_NEW(struct tc_transport);
-    t->loop = loop;
     t->address = tc_rstr_ref(address);
     t->events = events;
     t->arg = arg;
