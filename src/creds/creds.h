@@ -15,7 +15,6 @@
 struct tc_creds_peer {
     struct tc_slice server_name; /* host part of the channel's authority; for a cluster that the control plane secures
                                     the SNI, or empty; on servers empty */
-    const struct tc_addr *addr;  /* of the other end of the connection, such as a proxy's */
     uint64_t timeout_ms;         /* for TLS alone, not for the wait for a hook's verdict; 0: none */
 };
 

@@ -376,7 +376,7 @@ static void conn_start(struct tc_server_conn *conn, struct tc_bytestream *bs)
 {
     struct tc_server *s = conn->server;
     if (conn->credentials) {
-        struct tc_creds_peer peer = {.addr = &bs->peer};
+        struct tc_creds_peer peer = {0};
         conn->creds_handshake =
             conn->credentials->ops->start(conn->credentials, s->loop, bs, &peer, conn_on_handshake, conn);
     } else if (s->opts.tls) {

@@ -343,7 +343,6 @@ static void attempt_secure(struct tc_connection *c, struct tc_bytestream *bs)
     uint64_t limit_ms = c->config->connect_timeout_ms;
     struct tc_creds_peer peer = {
         .server_name = tc_rstr_slice(c->config->server_name),
-        .addr = &c->addr,
         .timeout_ms = spent_ms < limit_ms ? limit_ms - spent_ms : 1,
     };
     torc_credentials *creds = c->config->creds;
