@@ -92,7 +92,7 @@ static torc_runtime *runtime_make(struct tc_loop *loop, bool own_loop, const str
     rt->mode = (enum torc_runtime_mode)options->mode;
     rt->xds_domain = options->xds_domain;
     rt->log_sink = log_sink;
-    rt->csds_answer_bytes = (size_t)options->csds_answer_bytes;
+    rt->csds_answer_bytes = (size_t)TC_MIN((uint64_t)options->csds_answer_bytes, SIZE_MAX);
     rt->memory_limit_bytes = (uint64_t)options->memory_limit_bytes;
     tc_list_init(&rt->members);
     tc_list_init(&rt->waiters);

@@ -37,7 +37,7 @@ void tc_runtime_set_extra(torc_runtime *rt, const void *key, void *value, void (
 
 /* Returns the xDS domain (runtime/xds_domain.h) that the runtime shares; NULL: none. Borrowed. Any thread. */
 torc_xds_domain *tc_runtime_xds_domain(const torc_runtime *rt);
-/* Returns the option csds_answer_bytes; INT64_MAX, cut to a size_t: no limit. Any thread. */
+/* Returns the option csds_answer_bytes, at most SIZE_MAX; INT64_MAX: no limit. Any thread. */
 size_t tc_runtime_csds_answer_bytes(const torc_runtime *rt);
 
 /* --- for channels, calls and their public functions --- */

@@ -26,7 +26,7 @@ struct torc_runtime {
     struct tc_runtime_shared shared;
     torc_xds_domain *xds_domain;  /* a reference; NULL: none is shared */
     struct tc_log_sink *log_sink; /* owned; NULL: the process's */
-    size_t csds_answer_bytes;     /* INT64_MAX, cut to a size_t: no limit */
+    size_t csds_answer_bytes;     /* the option, at most SIZE_MAX; INT64_MAX: no limit */
     uint64_t memory_limit_bytes;  /* 0: none, and calls are not counted */
 
     /* The loop's: */

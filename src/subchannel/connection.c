@@ -328,8 +328,8 @@ static void on_handshake(void *arg, struct tc_bytestream *bs, const struct tc_st
     /* Channels share the connection, so each call brings its own bounds on messages. */
     opts.limits.max_receive_message_bytes = SIZE_MAX;
     opts.limits.max_send_message_bytes = SIZE_MAX;
-    opts.limits.max_header_list_bytes = (size_t)c->config->max_header_list_bytes;
-    opts.limits.max_request_header_bytes = (size_t)c->config->max_request_header_bytes;
+    opts.limits.max_header_list_bytes = (size_t)TC_MIN(c->config->max_header_list_bytes, SIZE_MAX);
+    opts.limits.max_request_header_bytes = (size_t)TC_MIN(c->config->max_request_header_bytes, SIZE_MAX);
     opts.keepalive.time_ms = c->keepalive_time_ms;
     opts.keepalive.timeout_ms = c->config->keepalive_timeout_ms;
     opts.glitch_rate = c->glitch_rate;
