@@ -151,7 +151,9 @@ struct tc_creds_handshake *tc_creds_handshake_source(struct tc_loop *loop, struc
 
 const char *tc_creds_handshake_stage(const struct tc_creds_handshake *h)
 {
-    return h->asked ? "the application's check of the peer (torc_tls_verify_fn)" : "the TLS handshake";
+    if (h->asked)
+        return "the application's check of the peer (torc_tls_verify_fn)";
+    return h->tls ? "the TLS handshake" : "the next turn of the loop";
 }
 
 void tc_creds_handshake_cancel(struct tc_creds_handshake *h)

@@ -22,7 +22,7 @@ struct tc_creds_handshake *tc_creds_handshake_source(struct tc_loop *loop, struc
                                                      struct tc_tls_hook *hook, const char *about,
                                                      struct tc_bytestream *bs, const struct tc_creds_peer *peer,
                                                      tc_creds_fn fn, void *arg);
-/* Returns what a handshake by TLS waits for, as a static text for messages. */
+/* Returns what the handshake waits for, as a static text for messages. */
 const char *tc_creds_handshake_stage(const struct tc_creds_handshake *h);
 /* `cancel` of struct tc_creds_ops for each of these handshakes. */
 void tc_creds_handshake_cancel(struct tc_creds_handshake *h);
