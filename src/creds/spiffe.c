@@ -160,8 +160,10 @@ static void bundle_read_key(const json_t *key, STACK_OF(X509) * roots, struct tc
         tc_validation_add_at(e, ".x5c", "must be one certificate");
     else if (!cert)
         tc_validation_add_at(e, ".x5c", "is not an X.509 certificate in base64");
-    if (cert && sk_X509_push(roots, cert) == 0)
+    if (cert && sk_X509_push(roots, cert) == 0) {
+        tc_validation_add_at(e, ".x5c", "OpenSSL is out of memory");
         X509_free(cert);
+    }
 }
 
 /* Appends the bundle of a trust domain to the map, or adds validation errors. */
