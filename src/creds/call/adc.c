@@ -53,11 +53,12 @@ static EVP_PKEY *adc_parse_key(const char *pem, struct tc_validation_errors *f)
         tc_validation_add(f, "private_key cannot be read: %s", missing);
         return NULL;
     }
-    EVP_PKEY *key = NULL;
-    if (tc_foreign_enter()) {
-        key = adc_read_rsa(pem);
-        tc_foreign_leave();
+    if (!tc_foreign_enter()) {
+        tc_validation_add(f, "private_key cannot be read: the process is exiting");
+        return NULL;
     }
+    EVP_PKEY *key = adc_read_rsa(pem);
+    tc_foreign_leave();
     if (!key)
         tc_validation_add(f, "private_key is not an RSA key in PEM");
     return key;

@@ -85,7 +85,8 @@ static enum tc_token_answer token_ask(struct token_creds *c)
     if (rc == 0)
         return answer;
     struct tc_token failed = {.error = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CREDENTIALS,
-                                                      "no thread for it: %s", tc_strerror(rc, scratch))};
+                                                      "no token from %s: no thread for the fetch: %s", c->source->from,
+                                                      tc_strerror(rc, scratch))};
     tc_token_cache_store(&c->cache, &failed);
     return answer == TC_TOKEN_USE ? TC_TOKEN_USE : TC_TOKEN_FAIL;
 }
