@@ -3,7 +3,6 @@
 
 #include <jansson.h>
 
-#include "base/fork.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/parse.h"
