@@ -38,7 +38,6 @@ struct tls_stream {
     struct tc_tls_peer_check check;
 
     bool established;
-    bool closed;
     bool reading;
     bool want_write;       /* a write of the owner returned TORC_EAGAIN */
     bool read_waits_write; /* a read of the owner waits until the queued bytes are written */
@@ -51,6 +50,7 @@ struct tls_stream {
     uint64_t timeout_ms;
     tc_tls_fn fn;
     void *arg;
+    const char *unusable; /* the reason why there is no handshake, a static text; NULL: there is one */
 };
 
 static struct tls_stream *stream_of(struct tc_bytestream *bs)
@@ -86,7 +86,6 @@ static void stream_shut(struct tls_stream *t)
         ERR_clear_error();
         tc_foreign_leave();
     }
-    t->closed = true;
     t->bs.on_event = NULL;
     tc_timer_stop(&t->timeout);
     tc_task_cancel(&t->kick);
@@ -399,36 +398,32 @@ SSL *tc_tls_stream_ssl(struct tc_bytestream *bs, const struct tc_tls_context **c
     return t->ssl;
 }
 
-static bool stream_make_ssl_inside(struct tls_stream *t)
+static const char *stream_make_ssl_inside(struct tls_stream *t)
 {
     ERR_clear_error();
     t->ssl = SSL_new(t->ctx->ssl_ctx);
     BIO *bio = t->ssl ? tc_tls_wire_bio(&t->wire) : NULL;
     if (!bio)
-        return false;
+        return TC_TLS_REFUSED;
     SSL_set_bio(t->ssl, bio, bio);
     tc_tls_wire_count_messages(&t->wire, t->ssl);
     return tc_tls_prepare(t->ssl, &t->check);
 }
 
-/* Returns false when the name cannot be used, OpenSSL refused a setting or is out of memory, or the process is
- * exiting. */
-static bool stream_make_ssl(struct tls_stream *t)
+/* Returns NULL, or the reason why no handshake can begin, a static text. */
+static const char *stream_make_ssl(struct tls_stream *t)
 {
     if (!tc_foreign_enter())
-        return false;
-    bool good = stream_make_ssl_inside(t);
+        return TC_TLS_EXITING;
+    const char *why = stream_make_ssl_inside(t);
     tc_foreign_leave();
-    return good;
+    return why;
 }
 
 static void stream_on_unusable(struct tc_task *task)
 {
     struct tls_stream *t = TC_CONTAINER_OF(task, struct tls_stream, kick);
-    bool named = t->ctx->server || tc_tls_is_name(t->name);
-    handshake_fail(t, named        ? "OpenSSL refused the connection's settings"
-                      : t->name[0] ? "the name is not one of a host that a certificate could be for"
-                                   : "there is no server name to verify");
+    handshake_fail(t, t->unusable);
 }
 
 struct tc_tls_handshake *tc_tls_handshake(struct tc_loop *loop, struct tc_tls_context *ctx, struct tc_bytestream *bs,
@@ -447,14 +442,14 @@ struct tc_tls_handshake *tc_tls_handshake(struct tc_loop *loop, struct tc_tls_co
     t->timeout_ms = timeout_ms;
     t->fn = fn;
     t->arg = arg;
-    bool usable = stream_make_ssl(t);
-    tc_task_init(&t->kick, usable ? stream_on_kick : stream_on_unusable);
+    t->unusable = stream_make_ssl(t);
+    tc_task_init(&t->kick, t->unusable ? stream_on_unusable : stream_on_kick);
     tc_task_init(&t->release, stream_on_release);
     tc_timer_init(&t->timeout, loop, handshake_on_timeout);
     if (timeout_ms > 0)
         tc_timer_start(&t->timeout, timeout_ms);
     /* An event may come before `kick`: it must not begin a handshake that checks nothing. */
-    tc_bytestream_set_handler(bs, usable ? stream_on_lower_event : NULL, t);
+    tc_bytestream_set_handler(bs, t->unusable ? NULL : stream_on_lower_event, t);
     tc_loop_defer(loop, &t->kick);
     return (struct tc_tls_handshake *)t;
 }

@@ -9,6 +9,8 @@
 
 /* Why TLS fails when tc_foreign_enter refused. */
 #define TC_TLS_EXITING "the process is exiting"
+/* Why TLS fails when OpenSSL makes no connection or does not take a setting, for want of memory for instance. */
+#define TC_TLS_REFUSED "OpenSSL refused the connection's settings"
 
 struct tc_tls_context {
     struct tc_ref ref;
@@ -74,10 +76,9 @@ struct tc_tls_peer_check {
 /* Makes the context's verification use roots_fn, unless roots_fn is NULL. */
 void tc_tls_prepare_context(struct tc_tls_context *ctx);
 /* Sets up a fresh SSL: its side, name check, SNI, verify callback and app data (`check`, which must outlive the SSL).
- * Returns false if OpenSSL refuses a setting, or `verify` checks names and tc_tls_is_name refuses the name. */
-bool tc_tls_prepare(SSL *ssl, struct tc_tls_peer_check *check);
-/* Returns true for an IP literal, and for a name that tc_san_is_host accepts. */
-bool tc_tls_is_name(const char *name);
+ * Returns NULL. Returns the reason, a static text, if OpenSSL refuses a setting, or if `verify` checks names and the
+ * name is neither an IP literal nor one that tc_san_is_host accepts. */
+const char *tc_tls_prepare(SSL *ssl, struct tc_tls_peer_check *check);
 /* Client: returns whether the server's certificate is valid for `name` too. Returns true on servers, and where `verify`
  * does not check names. Called after the handshake. */
 bool tc_tls_peer_is(SSL *ssl, const struct tc_tls_context *ctx, const char *name);

@@ -83,7 +83,7 @@ static bool name_is_ip(const char *name)
     return inet_pton(AF_INET, name, bytes) == 1 || inet_pton(AF_INET6, name, bytes) == 1;
 }
 
-bool tc_tls_is_name(const char *name)
+static bool name_is_usable(const char *name)
 {
     return name_is_ip(name) || tc_san_is_host(tc_slice_str(name));
 }
@@ -94,7 +94,7 @@ bool tc_tls_peer_is(SSL *ssl, const struct tc_tls_context *ctx, const char *name
 {
     if (ctx->server || ctx->verify == TC_TLS_VERIFY_CHAIN || ctx->verify == TC_TLS_VERIFY_NONE)
         return true;
-    X509 *leaf = tc_tls_is_name(name) ? SSL_get1_peer_certificate(ssl) : NULL;
+    X509 *leaf = name_is_usable(name) ? SSL_get1_peer_certificate(ssl) : NULL;
     if (!leaf)
         return false;
     int ok = name_is_ip(name) ? X509_check_ip_asc(leaf, name, 0) : X509_check_host(leaf, name, 0, HOST_FLAGS, NULL);
@@ -102,24 +102,26 @@ bool tc_tls_peer_is(SSL *ssl, const struct tc_tls_context *ctx, const char *name
     return ok == 1;
 }
 
-static bool ssl_prepare_name(SSL *ssl, const struct tc_tls_peer_check *check)
+/* Returns NULL, or the reason why the name cannot be used. */
+static const char *ssl_prepare_name(SSL *ssl, const struct tc_tls_peer_check *check)
 {
-    bool ip = name_is_ip(check->name), named = tc_tls_is_name(check->name);
+    bool ip = name_is_ip(check->name), named = name_is_usable(check->name);
     /* RFC 6066, section 3: SNI has host names, not IP literals. */
     if (named && !ip && SSL_set_tlsext_host_name(ssl, check->name) != 1)
-        return false;
+        return TC_TLS_REFUSED;
     if (check->ctx->verify == TC_TLS_VERIFY_CHAIN || check->ctx->verify == TC_TLS_VERIFY_NONE)
-        return true;
+        return NULL;
     if (!named)
-        return false;
+        return check->name[0] ? "the name is not one of a host that a certificate could be for"
+                              : "there is no server name to verify";
     X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
     X509_VERIFY_PARAM_set_hostflags(param, HOST_FLAGS);
-    if (ip)
-        return X509_VERIFY_PARAM_set1_ip_asc(param, check->name) == 1;
-    return X509_VERIFY_PARAM_set1_host(param, check->name, 0) == 1;
+    int ok =
+        ip ? X509_VERIFY_PARAM_set1_ip_asc(param, check->name) : X509_VERIFY_PARAM_set1_host(param, check->name, 0);
+    return ok == 1 ? NULL : TC_TLS_REFUSED;
 }
 
-bool tc_tls_prepare(SSL *ssl, struct tc_tls_peer_check *check)
+const char *tc_tls_prepare(SSL *ssl, struct tc_tls_peer_check *check)
 {
     SSL_set_app_data(ssl, check);
     int mode = check->ctx->verify == TC_TLS_VERIFY_NONE ? SSL_VERIFY_NONE : SSL_VERIFY_PEER;
@@ -128,7 +130,7 @@ bool tc_tls_prepare(SSL *ssl, struct tc_tls_peer_check *check)
     SSL_set_verify(ssl, mode, mode == SSL_VERIFY_NONE ? NULL : ssl_on_verify);
     if (check->ctx->server) {
         SSL_set_accept_state(ssl);
-        return true;
+        return NULL;
     }
     SSL_set_connect_state(ssl);
     return ssl_prepare_name(ssl, check);
