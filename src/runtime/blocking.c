@@ -15,8 +15,6 @@
  * with the posts (`first`), so that neither a system call nor another thread is needed to start the call. */
 #include "runtime/blocking.h"
 
-#include <time.h>
-
 #include "base/clock.h"
 #include "base/fork.h"
 #include "base/thread.h"
@@ -40,31 +38,6 @@ bool tc_runtime_caller_drives(const torc_runtime *rt)
 bool tc_runtime_driven(const torc_runtime *rt)
 {
     return rt->driven;
-}
-
-void tc_wait_init(struct tc_wait *w)
-{
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&w->cond, &attr);
-    pthread_condattr_destroy(&attr);
-    tc_list_init(&w->link);
-    tc_list_init(&w->owner);
-    w->ends_ns = NULL;
-    atomic_init(&w->woken, false);
-}
-
-void tc_wait_fini(struct tc_wait *w)
-{
-    tc_list_remove(&w->owner);
-    pthread_cond_destroy(&w->cond);
-}
-
-void tc_wait_wake(struct tc_wait *w)
-{
-    atomic_store_explicit(&w->woken, true, memory_order_relaxed);
-    pthread_cond_signal(&w->cond);
 }
 
 /* Returns true if a thread that waits may drive the loop now. Called with the mutex. */
@@ -146,18 +119,6 @@ static bool drive_one_turn(torc_runtime *rt, int timeout_ms, const struct tc_wai
     return did;
 }
 
-/* Sleeps until a signal to `w`, or until the monotonic clock is at until_ns (UINT64_MAX: no limit). May return earlier.
- * Called with the mutex, which is released meanwhile. */
-static void wait_signal(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns)
-{
-    if (until_ns == UINT64_MAX) {
-        pthread_cond_wait(&w->cond, &rt->mutex);
-        return;
-    }
-    struct timespec ts = {.tv_sec = (time_t)(until_ns / TC_NS_PER_S), .tv_nsec = (long)(until_ns % TC_NS_PER_S)};
-    pthread_cond_timedwait(&w->cond, &rt->mutex, &ts);
-}
-
 int tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns)
 {
     int rc = 0;
@@ -175,7 +136,7 @@ int tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns)
         if (loop_is_free(rt))
             drive_one_turn(rt, turn_timeout_ms(rt, until_ns), first);
         else
-            wait_signal(rt, w, until_ns);
+            tc_wait_sleep(rt, w, until_ns);
         first = NULL;
     }
     atomic_store_explicit(&w->woken, false, memory_order_relaxed);
@@ -196,21 +157,6 @@ void tc_runtime_turn(torc_runtime *rt, const struct tc_wait *w)
     }
 }
 
-/* Waits until the turn of the thread that drives the loop ends, at most timeout_ms (-1: no limit). Called with the
- * mutex, which is released meanwhile. */
-TC_APART static void wait_for_driver(torc_runtime *rt, int timeout_ms)
-{
-    uint64_t until_ns = UINT64_MAX;
-    if (timeout_ms > 0)
-        until_ns = tc_loop_clock_ns(rt->loop) + (uint64_t)timeout_ms * TC_NS_PER_MS;
-    struct tc_wait w;
-    tc_wait_init(&w);
-    tc_list_append(&rt->pollers, &w.owner);
-    while (!w.woken && rt->driven && tc_loop_clock_ns(rt->loop) < until_ns)
-        wait_signal(rt, &w, until_ns);
-    tc_wait_fini(&w);
-}
-
 int torc_runtime_poll(torc_runtime *rt, int timeout_ms)
 {
     int rc = timeout_ms >= -1 ? tc_runtime_check_blocking(rt) : TORC_EINVAL;
@@ -229,7 +175,7 @@ int torc_runtime_poll(torc_runtime *rt, int timeout_ms)
             rt->told_ms = 0; /* the asker asks again before it waits */
         drive_pass_on(rt);
     } else if (timeout_ms != 0) {
-        wait_for_driver(rt, timeout_ms);
+        tc_runtime_await_driver(rt, timeout_ms);
     }
     pthread_mutex_unlock(&rt->mutex);
     return rc;
@@ -277,52 +223,6 @@ int torc_runtime_timeout_ms(const torc_runtime *given)
     }
     pthread_mutex_unlock(&rt->mutex);
     return ms;
-}
-
-/* A call of tc_runtime_do, on the stack of its thread. */
-struct deed {
-    struct tc_task task;
-    struct tc_wait wait;
-    torc_runtime *rt;
-    void (*fn)(void *arg);
-    void *arg;
-    bool done;
-};
-
-static void on_deed(struct tc_task *task)
-{
-    struct deed *d = TC_CONTAINER_OF(task, struct deed, task);
-    torc_runtime *rt = d->rt;
-    d->fn(d->arg);
-    tc_runtime_lock(rt);
-    d->done = true;
-    tc_wait_wake(&d->wait);
-    tc_runtime_unlock(rt);
-}
-
-int tc_runtime_do(torc_runtime *rt, void (*fn)(void *arg), void *arg)
-{
-    int rc = tc_runtime_check_blocking(rt);
-    if (rc == TORC_EDEADLK)
-        fn(arg);
-    if (rc != 0)
-        return rc == TORC_EDEADLK ? 0 : rc;
-    TC_NO_CANCEL;
-    struct deed d = {.rt = rt, .fn = fn, .arg = arg};
-    tc_task_init(&d.task, on_deed);
-    tc_wait_init(&d.wait);
-    tc_runtime_ref(rt);
-    if (tc_runtime_run(rt, &d.task)) {
-        tc_runtime_lock(rt);
-        while (!d.done && rc == 0)
-            rc = tc_runtime_wait(rt, &d.wait, UINT64_MAX);
-        tc_runtime_unlock(rt);
-    } else {
-        rc = TORC_ECLOSED;
-    }
-    tc_wait_fini(&d.wait);
-    tc_runtime_unref(rt);
-    return rc;
 }
 
 int tc_runtime_check_blocking(const torc_runtime *rt)

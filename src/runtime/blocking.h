@@ -34,6 +34,10 @@ void tc_wait_fini(struct tc_wait *w);
  * by a post or tc_loop_wake: the thread may drive the loop, and sleep in its turn. */
 void tc_wait_wake(struct tc_wait *w);
 
+/* Sleeps until a signal to `w`, or until the monotonic clock is at until_ns (UINT64_MAX: no limit). May return earlier.
+ * With the lock held, which is released meanwhile. */
+void tc_wait_sleep(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns);
+
 /* The runtime's lock: guards the data that blocking threads share with the loop. */
 void tc_runtime_lock(torc_runtime *rt);
 void tc_runtime_unlock(torc_runtime *rt);
@@ -43,6 +47,9 @@ void tc_runtime_unlock(torc_runtime *rt);
  * turn has ended because the process is exiting, or is a child that a callback forked: memory lent to the loop may be
  * taken back then. While the loop is inside a turn, an exit alone does not end a wait. */
 int tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns);
+/* Waits until the turn of the thread that drives the loop ends, at most timeout_ms (-1: no limit). With the lock held,
+ * which is released meanwhile. */
+void tc_runtime_await_driver(torc_runtime *rt, int timeout_ms);
 /* Has the tasks run that this thread posted without a wake-up: by a turn of this thread that does not wait, or by
  * waking the thread that drives the loop now. `w` is this thread's. With the lock held, which is released during the
  * turn. For a runtime in TORC_RUNTIME_CALLER mode. Does nothing once the runtime has shut down and is no longer driven:

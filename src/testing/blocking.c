@@ -1,10 +1,11 @@
 /* Waiting in a world. Where production sleeps until another thread or the system has something, the thread of the
  * world turns the world.
  *
- * Functions that block wait in tc_runtime_wait, or in tc_blocking_step. torc_runtime_poll waits in tc_loop_turn. The
- * world (tc_world_turns) and tc_loop_free call tc_loop_turn, too, and want a turn of that loop alone. A wait may begin
- * inside the turn of another loop: the world leaves out loops that are in a turn. A thread of a pool waits by letting
- * the thread of the world go on. A wait on any other thread ends the process. */
+ * Functions that block wait in tc_runtime_wait, or in tc_blocking_step. torc_runtime_poll waits in tc_loop_turn, also
+ * where production waits for another thread in torc_runtime_poll (tc_runtime_await_driver). The world (tc_world_turns)
+ * and tc_loop_free call tc_loop_turn, too, and want a turn of that loop alone. A wait may begin inside the turn of
+ * another loop: the world leaves out loops that are in a turn. A thread of a pool waits by letting the thread of the
+ * world go on. A wait on any other thread ends the process. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@
 #define MOST_WAIT_NS (3600 * TC_NS_PER_S)
 
 int __wrap_tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns);
+void __wrap_tc_runtime_await_driver(torc_runtime *rt, int timeout_ms);
 bool __wrap_tc_loop_turn(struct tc_loop *loop, int timeout_ms);
 bool __real_tc_loop_turn(struct tc_loop *loop, int timeout_ms);
 
@@ -58,6 +60,12 @@ static void wait_fail(const char *why)
     abort();
 }
 
+/* Ends the process, since a function blocks on a thread that is neither the world's nor a pool's. */
+static void wait_fail_here(void)
+{
+    wait_fail("a function blocks on a thread that did not make the world");
+}
+
 /* Does the next thing that is due by until_ns. If nothing is, time moves to until_ns. With until_ns UINT64_MAX the
  * limit is most_ns, and the process ends if nothing is due by then. The process also ends on any thread but the
  * world's. */
@@ -65,7 +73,7 @@ static void wait_step(uint64_t until_ns, uint64_t most_ns)
 {
     bool limited = until_ns != UINT64_MAX;
     if (!tc_blocking_is_here())
-        wait_fail("a function blocks on a thread that did not make the world");
+        wait_fail_here();
     if (tc_world_step(limited ? until_ns : most_ns))
         return;
     if (!limited)
@@ -151,13 +159,23 @@ static bool poll_world(struct tc_loop *loop, uint64_t until_ns)
     return p.did;
 }
 
+/* Turns the loop, without a wait. Does nothing, and returns false, while a callback of the loop waits: on another
+ * thread, or further out on this one. */
+static bool turn_now(struct tc_loop *loop)
+{
+    bool did = !tc_loop_is_in_a_turn(loop) && __real_tc_loop_turn(loop, 0);
+    if (did)
+        polls_tell(loop);
+    return did;
+}
+
 /* Waits for torc_runtime_poll alone. On a thread of a pool the wait lasts a millisecond at most, whatever timeout_ms
  * is: the waits of these threads are not in `polls`, so nothing would end a wait when the world turns the loop. */
 bool __wrap_tc_loop_turn(struct tc_loop *loop, int timeout_ms)
 {
-    bool did = __real_tc_loop_turn(loop, 0);
-    if (did)
-        polls_tell(loop);
+    if (!tc_blocking_is_in() && tc_world_has(loop))
+        wait_fail_here();
+    bool did = turn_now(loop);
     if (did || tc_world_turns(loop) || !tc_world_has(loop))
         return did;
     uint64_t now_ns = tc_world_now_ns();
@@ -165,5 +183,14 @@ bool __wrap_tc_loop_turn(struct tc_loop *loop, int timeout_ms)
     if (!tc_world_thread_here())
         return poll_world(loop, until_ns);
     tc_world_thread_wait(NULL, TC_MIN(until_ns, now_ns + TC_NS_PER_MS));
-    return __real_tc_loop_turn(loop, 0);
+    return turn_now(loop);
+}
+
+/* A torc_runtime_poll while another one of the runtime waits, which began further out on this thread, or on another
+ * thread of the world. Each returns when the loop has done something. */
+void __wrap_tc_runtime_await_driver(torc_runtime *rt, int timeout_ms)
+{
+    tc_runtime_unlock(rt);
+    __wrap_tc_loop_turn(tc_runtime_loop(rt), timeout_ms);
+    tc_runtime_lock(rt);
 }

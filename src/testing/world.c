@@ -10,8 +10,9 @@
  * moves when the work of one moment has no end (tc_world_step). The world sets the time of every loop.
  *
  * Steps may nest: a callback that blocks takes steps inside its turn. These steps leave out the loops that are in a
- * turn. Events and loops are their owners', who take them out of the heap and the list. world.h says which thread calls
- * which function; threads run one at a time, so no lock guards the world. */
+ * turn, be it of the thread of the world or of a thread of a pool that waits. Events and loops are their owners', who
+ * take them out of the heap and the list. world.h says which thread calls which function; threads run one at a time, so
+ * no lock guards the world. */
 #include "testing/world.h"
 
 #include <stdio.h>
@@ -43,6 +44,7 @@ void tc_world_begin(uint64_t seed)
     world.begun = true;
     world.now_ns = BEGIN_NS;
     world.order = 0;
+    world.runs = 0;
     world.jump_ns = TC_NS_PER_MS;
     for (int i = 0; i < TC_CHANCES; i++)
         tc_rng_init_seed(&world.chance[i], seed * TC_CHANCES + (uint64_t)i);
@@ -193,7 +195,7 @@ static bool world_run_one(void)
     struct tc_loop *ready[32];
     size_t n = 0, jobs = tc_world_job_ready() ? 1 : 0;
     for (size_t i = 0; i < world.loops.len && n < TC_ARRAY_LEN(ready); i++)
-        if (!tc_loop_in_turn(world.loops.data[i]) && tc_loop_next_ms(world.loops.data[i]) <= now_ms)
+        if (!tc_loop_is_in_a_turn(world.loops.data[i]) && tc_loop_next_ms(world.loops.data[i]) <= now_ms)
             ready[n++] = world.loops.data[i];
     size_t threads = tc_world_threads_ready(), all = n + jobs + threads;
     if (all == 0)
@@ -220,7 +222,7 @@ static uint64_t world_next_ns(uint64_t from_ns)
     uint64_t next_ns =
         world.heap.len > 0 && world.heap.data[0]->at_ns >= from_ns ? world.heap.data[0]->at_ns : UINT64_MAX;
     for (size_t i = 0; i < world.loops.len; i++) {
-        if (tc_loop_in_turn(world.loops.data[i])) /* this step is inside the turn */
+        if (tc_loop_is_in_a_turn(world.loops.data[i]))
             continue;
         uint64_t ms = tc_loop_next_ms(world.loops.data[i]);
         if (ms < UINT64_MAX / TC_NS_PER_MS && ms * TC_NS_PER_MS >= from_ns)

@@ -65,6 +65,20 @@ static void wait_elsewhere(void)
     pthread_join(thread, NULL);
 }
 
+static void *polling_thread(void *arg)
+{
+    torc_runtime_poll(arg, 0);
+    return NULL;
+}
+
+static void poll_elsewhere(void)
+{
+    pthread_t thread;
+    torc_testing_new(1, NULL);
+    pthread_create(&thread, NULL, polling_thread, torc_runtime_new(NULL, NULL));
+    pthread_join(thread, NULL);
+}
+
 static void test_a_wait_without_end(void **state)
 {
     (void)state;
@@ -82,6 +96,8 @@ static void test_a_thread_of_the_application(void **state)
     (void)state;
     char said[4096];
     assert_int_equal(dies(wait_elsewhere, said), SIGABRT);
+    assert_non_null(strstr(said, "a thread that did not make the world"));
+    assert_int_equal(dies(poll_elsewhere, said), SIGABRT);
     assert_non_null(strstr(said, "a thread that did not make the world"));
 }
 

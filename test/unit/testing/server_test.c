@@ -235,6 +235,74 @@ static void test_a_relay(void **state)
     world_end(server, channel);
 }
 
+/* --- a handler on a pool that polls a runtime --- */
+
+/* The `arg` of on_poll: the runtime that the test polls, or whose callback blocks. */
+struct polled {
+    torc_runtime *rt;
+    torc_channel *channel; /* the next callback calls /t.Test/Say on it; NULL: the callback does nothing */
+    int depth, deepest;    /* callbacks of the runtime that are under way; the most at once */
+    int64_t rest_ms;       /* how long the handler sleeps before it posts the callback; 0: it posts none */
+};
+
+static void on_polled(void *arg)
+{
+    struct polled *p = arg;
+    torc_channel *channel = p->channel;
+    char said[128];
+    p->channel = NULL;
+    p->depth++;
+    p->deepest = p->depth > p->deepest ? p->depth : p->deepest;
+    if (channel)
+        assert_int_equal(say(channel, NULL, said), TORC_STATUS_OK);
+    p->depth--;
+}
+
+static void on_poll(torc_server_call *call, const torc_message *request, void *arg)
+{
+    struct polled *p = arg;
+    (void)request;
+    if (p->rest_ms > 0) {
+        assert_int_equal(torc_testing_advance(world, p->rest_ms), 0);
+        assert_int_equal(torc_runtime_poll(p->rt, -1), 0);
+        assert_int_equal(torc_runtime_post(p->rt, on_polled, p), 0);
+    } else {
+        assert_int_equal(torc_runtime_post(p->rt, on_polled, p), 0);
+        assert_int_equal(torc_runtime_poll(p->rt, 100), 0); /* the callback before it has not returned */
+    }
+    torc_server_call_reply(call, "polled", 6);
+}
+
+/* A handler polls the runtime that the test polls at the time; or it polls a runtime while a callback of that runtime
+ * waits for this very handler. */
+static void test_a_handler_that_polls(void **state)
+{
+    (void)state;
+    struct polled p = {.rest_ms = 50};
+    struct torc_handler handler = {TORC_SIZE(torc_handler), .unary = on_poll, .arg = &p};
+    world = torc_testing_new(1, NULL);
+    torc_pool *pool = torc_pool_new(1, 10, NULL);
+    p.rt = torc_runtime_new(NULL, NULL);
+    torc_server *server = server_begin("/t.Test/Say", &handler, pool);
+    torc_channel *channel = torc_channel_new(NULL, SERVER, NULL, NULL);
+    torc_stream *stream = torc_stream_open(channel, "t.Test/Say", NULL, NULL);
+    assert_int_equal(torc_stream_send(stream, "", 0, TORC_SEND_LAST, -1), 0);
+    assert_int_equal(torc_testing_run_until_idle(world), 0);
+    assert_int_equal(torc_runtime_poll(p.rt, -1), 1);
+    assert_int_equal(p.deepest, 1);
+    torc_stream_free(stream);
+    assert_int_equal(torc_testing_advance(world, 1000), 0);
+
+    p = (struct polled){.rt = p.rt, .channel = channel};
+    assert_int_equal(torc_runtime_post(p.rt, on_polled, &p), 0);
+    assert_int_equal(torc_testing_advance(world, 1000), 0);
+    assert_int_equal(p.depth, 0);
+    assert_int_equal(p.deepest, 1);
+    assert_int_equal(torc_runtime_free(p.rt), 0);
+    world_end(server, channel);
+    assert_int_equal(torc_pool_free(pool), 0);
+}
+
 /* --- the order of things --- */
 
 enum { CALLS = 40 };
@@ -371,6 +439,7 @@ int main(void)
         cmocka_unit_test(test_a_handler_that_sleeps_long),
         cmocka_unit_test(test_a_relay),
         cmocka_unit_test(test_handlers_that_are_left),
+        cmocka_unit_test(test_a_handler_that_polls),
         cmocka_unit_test(test_the_same_again),
         cmocka_unit_test(test_defaults),
     };
