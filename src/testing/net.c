@@ -28,7 +28,7 @@ struct host {
 struct tc_listen_socket {
     struct tc_loop *loop;
     struct tc_addr addr;
-    struct tc_task accept;                 /* hands `accepted` to fn */
+    struct tc_task accept;                 /* hands the first of `accepted` to fn */
     TC_VEC(struct tc_net_side *) accepted; /* ends that the owner has not got yet */
     tc_accept_fn fn;
     void *arg;
@@ -335,21 +335,36 @@ void tc_connect_cancel(struct tc_connect *c)
 static void listen_on_accept(struct tc_task *task)
 {
     struct tc_listen_socket *l = TC_CONTAINER_OF(task, struct tc_listen_socket, accept);
-    while (l->accepted.len > 0 && !l->held) {
-        struct tc_net_side *end = l->accepted.data[0];
-        tc_vec_remove(&l->accepted, 0);
-        l->fn(l->arg, &end->bs);
-    }
+    if (l->accepted.len == 0 || l->held)
+        return;
+    struct tc_net_side *end = l->accepted.data[0];
+    tc_vec_remove(&l->accepted, 0);
+    if (l->accepted.len > 0)
+        tc_loop_defer(l->loop, &l->accept);
+    l->fn(l->arg, &end->bs); /* may close the listener */
 }
 
-/* Returns the address with a port of the world's choice instead of port 0; the caller owns it. */
+static bool is_listened_on(const struct tc_addr *addr)
+{
+    char *text = tc_addr_text(addr);
+    const struct host *h = host_find(text);
+    tc_free(text);
+    return h && h->listener;
+}
+
+/* Returns the address with a port of the world's choice instead of port 0; the caller owns it. The port is free, unless
+ * listeners have all ports of the address from FIRST_PORT on. */
 static struct tc_addr listen_addr(const struct tc_addr *addr)
 {
     struct tc_addr own = tc_addr_ref(addr);
-    if (tc_addr_family(addr) == AF_INET && addr_port(addr) == 0)
-        own.sa.in.sin_port = htons(next_port++);
-    else if (tc_addr_family(addr) == AF_INET6 && addr_port(addr) == 0)
-        own.sa.in6.sin6_port = htons(next_port++);
+    bool is_ip = tc_addr_family(addr) == AF_INET || tc_addr_family(addr) == AF_INET6;
+    if (!is_ip || addr_port(addr) != 0)
+        return own;
+    in_port_t *port = tc_addr_family(addr) == AF_INET ? &own.sa.in.sin_port : &own.sa.in6.sin6_port;
+    for (int tries = FIRST_PORT; tries <= UINT16_MAX && (*port == 0 || is_listened_on(&own)); tries++) {
+        *port = htons(next_port);
+        next_port = next_port < UINT16_MAX ? (uint16_t)(next_port + 1) : (uint16_t)FIRST_PORT;
+    }
     return own;
 }
 

@@ -5,8 +5,8 @@
  *
  * Functions that turn the world (world_check_turn) are refused with TORC_EDEADLK inside a turn of a loop, on threads of
  * pools, and inside `done` of torc_testing_run_until. On a thread of a pool torc_testing_advance sleeps instead.
- * torc_testing_free is refused inside a step of the world, so also in functions of torc_testing_after, inside `done`,
- * and inside another torc_testing_free.
+ * torc_testing_free is refused inside a turn of a loop and inside a step of the world, so also in functions of
+ * torc_testing_after, inside `done`, and inside another torc_testing_free.
  *
  * Functions that change something (a host, a name, resources) do not turn the world. They may be called on the world's
  * thread and on threads of pools, in callbacks too. */
@@ -204,7 +204,7 @@ int torc_testing_free(torc_testing *w)
     int rc = world_check(w);
     if (rc != 0)
         return rc;
-    if (tc_world_in_step() || w->asking || w->ending)
+    if (tc_world_in_step() || tc_world_in_turn() || w->asking || w->ending)
         return TORC_EDEADLK;
     if (tc_world_loops() > (size_t)tc_process_has_default() + tc_resources_loops(w->resources))
         return TORC_ESTATE;

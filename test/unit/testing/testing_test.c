@@ -137,6 +137,13 @@ static void on_post(void *arg)
     *(int64_t *)arg = torc_time_ms();
 }
 
+static torc_runtime *posting; /* the runtime of post_to; the test's */
+
+static void post_to(void *arg)
+{
+    torc_runtime_post(posting, on_post, arg);
+}
+
 /* torc_runtime_poll waits for its runtime, and says whether the runtime did anything. */
 static void test_poll(void **state)
 {
@@ -161,6 +168,77 @@ static void test_poll(void **state)
     assert_int_equal(posted, 1200);
     assert_int_equal(torc_runtime_free(one), 0);
     assert_int_equal(torc_runtime_free(other), 0);
+    assert_int_equal(torc_testing_free(ticking), 0);
+}
+
+/* The `arg` of poll_again and of free_world. */
+struct polling {
+    torc_runtime *rt; /* the test's */
+    int rc;
+    int64_t from, to; /* of the call, by torc_time_ms */
+};
+
+static void poll_again(void *arg)
+{
+    struct polling *p = arg;
+    p->from = torc_time_ms();
+    p->rc = torc_runtime_poll(p->rt, -1);
+    p->to = torc_time_ms();
+}
+
+/* A function of torc_testing_after polls the runtime that the test polls. Both polls return when the runtime did
+ * something. */
+static void test_poll_inside_a_poll(void **state)
+{
+    (void)state;
+    int64_t posted = 0;
+    torc_testing *world = torc_testing_new(1, NULL);
+    struct polling p = {.rt = torc_runtime_new(NULL, NULL), .rc = -1};
+    assert_int_equal(torc_testing_run_until_idle(world), 0);
+    assert_int_equal(torc_testing_after(world, 50, poll_again, &p), 0);
+    posting = p.rt;
+    assert_int_equal(torc_testing_after(world, 80, post_to, &posted), 0);
+    assert_int_equal(torc_runtime_poll(p.rt, -1), 1);
+    assert_int_equal(posted, 1080);
+    assert_int_equal(torc_time_ms(), 1080);
+    assert_int_equal(p.rc, 0);
+    assert_int_equal(p.from, 1050);
+    assert_int_equal(p.to, 1080);
+    assert_int_equal(torc_runtime_free(p.rt), 0);
+    assert_int_equal(torc_testing_free(world), 0);
+}
+
+static void free_world(void *arg)
+{
+    *(int *)arg = torc_testing_free(ticking);
+}
+
+/* torc_runtime_poll runs the callback, although no function of the world does. */
+static void test_free_inside_a_poll(void **state)
+{
+    (void)state;
+    int rc = 0;
+    ticking = torc_testing_new(1, NULL);
+    assert_int_equal(torc_runtime_post(torc_runtime_default(), free_world, &rc), 0);
+    assert_int_equal(torc_runtime_poll(torc_runtime_default(), 0), 1);
+    assert_int_equal(rc, TORC_EDEADLK);
+    assert_int_equal(torc_testing_free(ticking), 0);
+}
+
+/* Endless work of one world does not hold up the next one. */
+static void test_a_world_begins_afresh(void **state)
+{
+    (void)state;
+    int nows = 0;
+    int64_t posted = 0;
+    ticking = torc_testing_new(1, NULL);
+    assert_int_equal(torc_testing_after(ticking, 0, again_now, &nows), 0);
+    assert_int_equal(torc_testing_run_until_idle(ticking), TORC_ELIMIT);
+    assert_int_equal(torc_testing_free(ticking), 0);
+    ticking = torc_testing_new(1, NULL);
+    assert_int_equal(torc_runtime_post(torc_runtime_default(), on_post, &posted), 0);
+    assert_int_equal(torc_testing_advance(ticking, 0), 0);
+    assert_int_equal(posted, 1000);
     assert_int_equal(torc_testing_free(ticking), 0);
 }
 
@@ -456,17 +534,21 @@ static void test_listening(void **state)
     (void)state;
     torc_testing *world = torc_testing_new(1, NULL);
     torc_error *error = NULL;
-    char *one = NULL, *two = NULL;
+    char *one = NULL, *two = NULL, *three = NULL;
     torc_server *server = torc_server_new(NULL, NULL);
     assert_int_equal(torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), &one, NULL), 0);
     assert_int_equal(torc_server_listen(server, "[::1]:0", torc_credentials_insecure(), &two, NULL), 0);
     assert_string_equal(one, "127.0.0.1:49152");
     assert_string_equal(two, "[::1]:49153");
+    assert_int_equal(torc_server_listen(server, "127.0.0.1:49154", torc_credentials_insecure(), NULL, NULL), 0);
+    assert_int_equal(torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), &three, NULL), 0);
+    assert_string_equal(three, "127.0.0.1:49155");
     assert_int_equal(torc_server_listen(server, one, torc_credentials_insecure(), NULL, &error), TORC_EIO);
     assert_string_equal(torc_error_text(error), "failed to listen on 127.0.0.1:49152: Address already in use");
     torc_error_free(error);
     torc_free(one);
     torc_free(two);
+    torc_free(three);
     torc_server_free(server);
     assert_int_equal(torc_testing_free(world), 0);
 }
@@ -562,6 +644,9 @@ int main(void)
         cmocka_unit_test(test_ticks),
         cmocka_unit_test(test_work_without_end),
         cmocka_unit_test(test_poll),
+        cmocka_unit_test(test_poll_inside_a_poll),
+        cmocka_unit_test(test_free_inside_a_poll),
+        cmocka_unit_test(test_a_world_begins_afresh),
         cmocka_unit_test(test_retries),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_cut_and_stall),
