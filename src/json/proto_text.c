@@ -435,6 +435,39 @@ static bool is_at_the_top(const struct tc_schema_symbol *symbol)
     return true;
 }
 
+/* Stores `word` for each import whose index is among the values of field `number` of the file's descriptor. */
+static void imports_mark(const struct tc_schema_file *file, uint32_t number, const char *word, const char **words)
+{
+    struct tc_slice rest = file->bytes;
+    struct tc_item item;
+    uint64_t index;
+    while (tc_item_next(&rest, &item) > 0) {
+        if (item.number != number)
+            continue;
+        if (item.wire == TC_WIRE_VARINT && item.value < file->imports.len)
+            words[item.value] = word;
+        while (item.wire == TC_WIRE_LENGTH && tc_item_take_varint(&item.bytes, &index)) /* packed */
+            if (index < file->imports.len)
+                words[index] = word;
+    }
+}
+
+static void imports_write(struct text *t, const struct tc_schema_file *file)
+{
+    size_t n = file->imports.len;
+    if (n == 0)
+        return;
+    const char **words = tc_calloc(n, sizeof(*words));
+    imports_mark(file, 10, "public ", words);
+    imports_mark(file, 11, "weak ", words);
+    for (size_t i = 0; i < n; i++) {
+        tc_buf_printf(&t->out, "%simport %s", i ? "" : "\n", words[i] ? words[i] : "");
+        literal(t, tc_slice_str(file->imports.data[i]), false);
+        tc_buf_append_str(&t->out, ";\n");
+    }
+    tc_free(words);
+}
+
 static void file_write(struct text *t, const torc_schema *schema, const struct tc_schema_file *file)
 {
     static const char *const editions[] = {"syntax = \"proto2\";\n", "syntax = \"proto3\";\n", "edition = \"2023\";\n",
@@ -442,11 +475,7 @@ static void file_write(struct text *t, const torc_schema *schema, const struct t
     tc_buf_append_str(&t->out, editions[file->edition - 998]);
     if (*file->package)
         tc_buf_printf(&t->out, "\npackage %s;\n", file->package);
-    for (size_t i = 0; i < file->imports.len; i++) {
-        tc_buf_append_str(&t->out, i ? "import " : "\nimport ");
-        literal(t, tc_slice_str(file->imports.data[i]), false);
-        tc_buf_append_str(&t->out, ";\n");
-    }
+    imports_write(t, file);
     struct tc_slice options = tc_wire_find(file->bytes, 8);
     size_t before = t->out.len;
     tc_buf_append_char(&t->out, '\n');

@@ -160,6 +160,32 @@ static void features_without_an_edition(void **state)
     }
 }
 
+/* Fields 10 and 11 of a file's descriptor name imports by their index, also as packed lists. Other indices are passed
+ * over. */
+static void kinds_of_imports(void **state)
+{
+    struct tc_buf file = {0}, packed = {0};
+    torc_schema *s = torc_schema_new();
+    (void)state;
+    put_text(&file, 1, "x.proto");
+    for (char name[] = "a.proto"; name[0] < 'e'; name[0]++)
+        put_text(&file, 3, name);
+    put_number(&file, 10, 1);
+    put_number(&file, 10, 4);
+    put_number(&file, 11, 2);
+    tc_buf_append(&packed, "\3\7", 2);
+    put_part(&file, 10, &packed);
+    assert_int_equal(add(s, &file, NULL), 0);
+    assert_int_equal(torc_schema_link(s, NULL), 0);
+    described(s, "x.proto",
+              "syntax = \"proto2\";\n\n"
+              "import \"a.proto\";\n"
+              "import public \"b.proto\";\n"
+              "import weak \"c.proto\";\n"
+              "import public \"d.proto\";\n");
+    torc_schema_free(s);
+}
+
 /* The options of a group stand before its fields. */
 static void options_of_groups(void **state)
 {
@@ -193,6 +219,7 @@ int main(void)
         cmocka_unit_test(edition_2024),
         cmocka_unit_test(earlier_editions),
         cmocka_unit_test(features_without_an_edition),
+        cmocka_unit_test(kinds_of_imports),
         cmocka_unit_test(options_of_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
