@@ -40,6 +40,14 @@ bool tc_runtime_driven(const torc_runtime *rt)
     return rt->driven;
 }
 
+bool tc_runtime_drives(torc_runtime *rt)
+{
+    tc_runtime_lock(rt);
+    bool drives = rt->mode == TORC_RUNTIME_CALLER && rt->driven && pthread_equal(rt->driver, pthread_self());
+    tc_runtime_unlock(rt);
+    return drives;
+}
+
 /* Returns true if a thread that waits may drive the loop now. Called with the mutex. */
 static bool loop_is_free(const torc_runtime *rt)
 {
@@ -104,6 +112,7 @@ static bool drive_one_turn(torc_runtime *rt, int timeout_ms, const struct tc_wai
 {
     unsigned generation = tc_fork_generation();
     rt->driven = true;
+    rt->driver = pthread_self();
     pthread_mutex_unlock(&rt->mutex);
     bool did = first && tc_loop_turn_posts(rt->loop);
     /* Read without the lock. If another thread sets `woken` (it finishes the stream or the server's call), that thread

@@ -68,6 +68,9 @@ int tc_runtime_check_blocking(const torc_runtime *rt);
 bool tc_runtime_caller_drives(const torc_runtime *rt);
 /* Returns true while a thread drives the loop. With the lock held. */
 bool tc_runtime_driven(const torc_runtime *rt);
+/* Returns true if the calling thread drives the loop of a runtime in TORC_RUNTIME_CALLER mode: it is inside a callback
+ * of the loop or, in a world, inside the wait of torc_runtime_poll. Without the lock. */
+bool tc_runtime_drives(torc_runtime *rt);
 /* Has all waiting threads look at the loop again. For tc_loop_on_stopped; `rt` is the runtime. Without the lock. */
 void tc_runtime_wake_all(void *rt);
 

@@ -196,7 +196,7 @@ int torc_runtime_free(torc_runtime *rt)
         return TORC_EFORK;
     if (tc_process_keeps(rt))
         return TORC_ESTATE;
-    if (tc_loop_in_turn(rt->loop))
+    if (tc_loop_in_turn(rt->loop) || tc_runtime_drives(rt))
         return TORC_EDEADLK;
     if (atomic_exchange(&rt->closed, true))
         return TORC_ECLOSED;

@@ -47,6 +47,7 @@ struct torc_runtime {
     struct tc_link pollers; /* tc_wait.owner of the threads in torc_runtime_poll while another thread drives */
     struct tc_wait *freer;  /* the thread in torc_runtime_free; NULL: none */
     bool driven;            /* a waiter, a poll or the runtime's own thread turns the loop */
+    pthread_t driver; /* the waiter or poll that turns the loop; valid while `driven` in TORC_RUNTIME_CALLER mode */
     /* When the application's wait for the descriptor ends, as the last torc_runtime_timeout_ms told it (in the time of
      * tc_loop_next_ms); UINT64_MAX: never, or the application got the descriptor and has not asked yet; 0: it does not
      * wait, or asks again before it waits. */

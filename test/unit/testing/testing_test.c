@@ -171,7 +171,7 @@ static void test_poll(void **state)
     assert_int_equal(torc_testing_free(ticking), 0);
 }
 
-/* The `arg` of poll_again and of free_world. */
+/* The `arg` of poll_again. */
 struct polling {
     torc_runtime *rt; /* the test's */
     int rc;
@@ -182,6 +182,7 @@ static void poll_again(void *arg)
 {
     struct polling *p = arg;
     p->from = torc_time_ms();
+    assert_int_equal(torc_runtime_free(p->rt), TORC_EDEADLK); /* the test's poll has not returned */
     p->rc = torc_runtime_poll(p->rt, -1);
     p->to = torc_time_ms();
 }
