@@ -1,10 +1,10 @@
 /* The public functions of channels, except those that watch the state (channel_watch.c): making a channel with the
  * application's own resolvers and LB policies, and the requests of any thread to it. torc/channel.h has the contract.
  *
- * A request is handed to the channel's loop (tc_runtime_run) with a reference to the channel. torc_channel_free hands
- * over the channel's own free_task with the handle's reference; if torc_runtime_free has begun or the loop has ended,
- * it gives the reference back itself. torc_channel_state reads the published state, and hands over exit_idle_task only
- * when it is to connect an IDLE channel. torc_channel_describe waits for the loop.
+ * A request is posted to the channel's loop with a reference to the channel. torc_channel_free hands over
+ * (tc_runtime_run) the channel's own free_task with the handle's reference; if torc_runtime_free has begun or the loop
+ * has ended, it gives the reference back itself. torc_channel_state reads the published state, and hands over
+ * exit_idle_task only when it is to connect an IDLE channel. torc_channel_describe waits for the loop.
  *
  * The channel owns the copies of the application's factories (struct app_plugins) until its memory goes. */
 #include <torc/channel.h>
@@ -177,8 +177,9 @@ static void on_observe(struct tc_task *task)
     tc_free(r);
 }
 
-/* Hands a new request to the loop. Returns 0. Returns TORC_EINVAL if `ch` is NULL, an error of tc_runtime_check, or
- * TORC_ECLOSED if the loop has ended, and on_loop is not called. */
+/* Posts a new request to the loop, also from inside a turn: a request must not overtake an earlier one. Returns 0.
+ * Returns TORC_EINVAL if `ch` is NULL, an error of tc_runtime_check, or TORC_ECLOSED if the loop has ended, and on_loop
+ * is not called. */
 static int request_post(torc_channel *ch, void (*on_loop)(struct tc_task *), torc_channel_event_fn fn, void *arg)
 {
     int rc = ch ? tc_runtime_check(ch->rt) : TORC_EINVAL;
@@ -189,7 +190,7 @@ static int request_post(torc_channel *ch, void (*on_loop)(struct tc_task *), tor
     r->fn = fn;
     r->arg = arg;
     tc_task_init(&r->task, on_loop);
-    if (tc_runtime_run(ch->rt, &r->task))
+    if (tc_loop_post(ch->loop, &r->task))
         return 0;
     tc_channel_unref(ch);
     tc_free(r);

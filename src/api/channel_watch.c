@@ -152,8 +152,8 @@ static bool waiter_reached(const struct waiter *w, enum torc_connectivity last, 
     return w->connect ? *state == TORC_CONNECTIVITY_READY : *state != last;
 }
 
-/* Returns 0 when the state is reached or the channel has ended; TORC_ETIMEDOUT if the time passes first, TORC_ECLOSED
- * if the loop has ended, or TORC_EFORK. */
+/* Returns 0 when the state is reached; TORC_ETIMEDOUT if the time passes first, TORC_ECLOSED if the loop has ended or
+ * the channel has ended in another state, or TORC_EFORK. */
 static int waiter_wait(struct waiter *w, enum torc_connectivity last, uint64_t until, enum torc_connectivity *state)
 {
     torc_runtime *rt = w->ch->rt;
@@ -167,6 +167,8 @@ static int waiter_wait(struct waiter *w, enum torc_connectivity last, uint64_t u
     }
     if (waiter_reached(w, last, state))
         rc = 0; /* reached at the last moment */
+    else if (w->over)
+        rc = TORC_ECLOSED;
     tc_runtime_unlock(rt);
     /* Runs after `add`: the posts of a thread keep their order. */
     bool runs = tc_loop_post(w->ch->loop, &w->remove);
@@ -197,13 +199,15 @@ static int state_wait(torc_channel *ch, enum torc_connectivity last, int64_t tim
     tc_wait_init(&w.wait);
     tc_task_init(&w.add, on_waiter_add);
     tc_task_init(&w.remove, on_waiter_remove);
-    if (!waiter_reached(&w, last, &state))
-        rc = looks ? TORC_ETIMEDOUT : waiter_wait(&w, last, deadline_ns(ch, timeout_ms), &state);
+    if (!waiter_reached(&w, last, &state)) {
+        if (state == TORC_CONNECTIVITY_SHUTDOWN)
+            rc = TORC_ECLOSED;
+        else
+            rc = looks ? TORC_ETIMEDOUT : waiter_wait(&w, last, deadline_ns(ch, timeout_ms), &state);
+    }
     tc_wait_fini(&w.wait);
     if (rc != TORC_EFORK) /* else the channel is leaked: the loop, which does not run again, may refer to it */
         tc_channel_unref(ch);
-    if (rc == 0 && connect && state == TORC_CONNECTIVITY_SHUTDOWN)
-        rc = TORC_ECLOSED;
     if (rc == 0 && now)
         *now = state;
     return rc;

@@ -1,6 +1,7 @@
 /* Connections on real sockets: GOAWAY, stream limits, restarts, a channel's states and events, TLS, and the pool
  * that channels share. Each test that connects makes its echo server (kits/backends.h). All tests share one runtime
  * with its pool of connections. The test's thread drives the runtime. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -277,6 +278,68 @@ static int tls_call(struct kit_backends *kit, const char *roots, const struct ki
     return code;
 }
 
+/* A channel that was freed stays in SHUTDOWN, so a wait for another state ends at once. The stream keeps the handle
+ * valid. */
+static void test_no_state_follows_shutdown(void **state)
+{
+    (void)state;
+    struct kit_backends *kit = kit_backends_new(1, NULL);
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
+    torc_stream *s = torc_stream_open(ch, "torc.test.Backend/Hang", NULL, NULL);
+    enum torc_connectivity now = TORC_CONNECTIVITY_IDLE;
+    torc_channel_free(ch);
+    while (torc_channel_state(ch, false) != TORC_CONNECTIVITY_SHUTDOWN)
+        torc_runtime_poll(rt, -1);
+    assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_SHUTDOWN, 60000, &now), TORC_ECLOSED);
+    assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_SHUTDOWN, 0, &now), TORC_ECLOSED);
+    assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_SHUTDOWN, -1, NULL), TORC_ECLOSED);
+    assert_int_equal(now, TORC_CONNECTIVITY_IDLE);
+    assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, -1, &now), 0);
+    assert_int_equal(now, TORC_CONNECTIVITY_SHUTDOWN);
+    assert_int_equal(torc_channel_connect(ch, -1), TORC_ECLOSED);
+    torc_stream_free(s);
+    kit_backends_free(kit);
+}
+
+/* Two observers of one channel: `later` is set after `first`. */
+struct observers {
+    torc_channel *ch;
+    struct events first, later;
+};
+
+static void *observe_first(void *arg)
+{
+    struct observers *o = arg;
+    assert_int_equal(torc_channel_observe(o->ch, on_event, &o->first), 0);
+    return NULL;
+}
+
+static void observe_twice(void *arg)
+{
+    struct observers *o = arg;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, observe_first, o), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(torc_channel_observe(o->ch, on_event, &o->later), 0);
+}
+
+/* The observer that was set last counts, also if it is set inside of a turn while another thread's is on its way. */
+static void test_the_last_observer_counts(void **state)
+{
+    (void)state;
+    struct kit_backends *kit = kit_backends_new(1, NULL);
+    struct observers o = {.ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL)};
+    assert_int_equal(torc_runtime_post(rt, observe_twice, &o), 0);
+    assert_int_equal(torc_channel_connect(o.ch, 60000), 0);
+    torc_runtime_poll(rt, 0);
+    assert_int_equal(o.first.ready, 0);
+    assert_int_equal(o.later.ready, 1);
+    torc_channel_free(o.ch);
+    while (torc_runtime_poll(rt, 0) > 0)
+        ;
+    kit_backends_free(kit);
+}
+
 static void test_tls(void **state)
 {
     (void)state;
@@ -326,10 +389,11 @@ static void test_bad_tls_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stream_limit_queues), cmocka_unit_test(test_goaway_drains),
-        cmocka_unit_test(test_server_restart),      cmocka_unit_test(test_channels_share_connections),
-        cmocka_unit_test(test_states_and_events),   cmocka_unit_test(test_tls),
-        cmocka_unit_test(test_bad_tls_options),
+        cmocka_unit_test(test_stream_limit_queues),      cmocka_unit_test(test_goaway_drains),
+        cmocka_unit_test(test_server_restart),           cmocka_unit_test(test_channels_share_connections),
+        cmocka_unit_test(test_states_and_events),        cmocka_unit_test(test_tls),
+        cmocka_unit_test(test_bad_tls_options),          cmocka_unit_test(test_no_state_follows_shutdown),
+        cmocka_unit_test(test_the_last_observer_counts),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

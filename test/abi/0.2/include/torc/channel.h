@@ -140,7 +140,8 @@ TORC_API int torc_channel_watch_state(torc_channel *channel, enum torc_connectiv
 /* Blocks until the state differs from `last`, and returns 0; TORC_ETIMEDOUT when timeout_ms has passed first (-1: no
  * limit; 0: only looks, which is allowed in a callback too). TORC_EINVAL for other negative times and for NULL,
  * TORC_EDEADLK in a callback, TORC_EFORK, TORC_ECLOSED after torc_runtime_free. *now is stored only with 0; `now` may
- * be NULL. If another thread frees the channel meanwhile, the state is TORC_CONNECTIVITY_SHUTDOWN. Any thread. */
+ * be NULL. If another thread frees the channel meanwhile, the state is TORC_CONNECTIVITY_SHUTDOWN; with that `last`,
+ * TORC_ECLOSED: no other state follows. Any thread. */
 TORC_API int torc_channel_wait_state(torc_channel *channel, enum torc_connectivity last, int64_t timeout_ms,
                                      enum torc_connectivity *now);
 /* Connects and blocks until the state is READY, and returns 0; TORC_ETIMEDOUT when timeout_ms has passed first (-1: no
