@@ -32,7 +32,7 @@ struct app_resolver {
     struct tc_resolver base;
     const struct torc_resolver_factory *app;
     torc_resolver_listener *listener; /* a reference */
-    char *rest;                       /* the target's text for `start`; owned */
+    char *rest;                       /* the target's text behind "scheme:", as it was given; owned */
     void *state;                      /* what `start` returned; the application's */
     bool started;                     /* `start` was called */
     struct tc_task start;             /* calls `start` */
@@ -58,8 +58,9 @@ static void on_report(struct tc_task *task)
     tc_free(r);
 }
 
-/* Hands a result to the loop. Takes over the contents of *result, also on failure. Returns 0, an error of
- * tc_runtime_check, or TORC_ECLOSED if the loop has ended. */
+/* Posts a result to the loop, also from inside a turn: a report must not overtake an earlier one. Takes over the
+ * contents of *result, also on failure. Returns 0, an error of tc_runtime_check, or TORC_ECLOSED if the loop has ended.
+ */
 static int listener_report(torc_resolver_listener *listener, struct tc_resolver_result *result)
 {
     int rc = tc_runtime_check(listener->rt);
@@ -72,7 +73,7 @@ static int listener_report(torc_resolver_listener *listener, struct tc_resolver_
     r->listener = listener;
     r->result = *result;
     tc_task_init(&r->task, on_report);
-    if (tc_runtime_run(listener->rt, &r->task))
+    if (tc_loop_post(tc_runtime_loop(listener->rt), &r->task))
         return 0;
     tc_resolver_result_fini(&r->result);
     torc_resolver_listener_unref(listener);
@@ -246,9 +247,7 @@ static struct tc_resolver *app_create(const struct tc_resolver_class *cls, const
     a->base.ops = &app_ops;
     a->base.env = env;
     a->app = cls->arg;
-    /* The text behind the first colon, or all of a text without one, as it was given. */
-    const char *colon = strchr(target->text, ':');
-    a->rest = tc_strdup(colon ? colon + 1 : target->text);
+    a->rest = tc_strdup(target->text + target->rest_at);
     a->listener = TC_NEW(torc_resolver_listener);
     tc_ref_init(&a->listener->ref);
     a->listener->rt = tc_runtime_ref(env->runtime);

@@ -64,14 +64,14 @@ int tc_target_parse(struct tc_target *t, const char *text, bool (*known)(void *a
             out.scheme = NULL;
         }
     }
-    struct tc_slice rest = whole;
     if (out.scheme)
-        rest = tc_slice_of(whole.data + n + 1, whole.len - n - 1);
+        out.rest_at = n + 1;
     else
         out.scheme = tc_strdup("dns");
 
+    struct tc_slice rest = tc_slice_of(whole.data + out.rest_at, whole.len - out.rest_at);
     struct tc_slice authority = {NULL, 0};
-    if (out.scheme && rest.data != whole.data && tc_slice_starts(rest, tc_slice_of("//", 2))) {
+    if (out.rest_at && tc_slice_starts(rest, tc_slice_of("//", 2))) {
         out.has_authority = true;
         rest = tc_slice_of(rest.data + 2, rest.len - 2);
         const char *slash = rest.len ? memchr(rest.data, '/', rest.len) : NULL;
@@ -82,7 +82,7 @@ int tc_target_parse(struct tc_target *t, const char *text, bool (*known)(void *a
     out.authority = part_decode(authority);
     out.path = part_decode(rest);
     if (!out.authority || !out.path) {
-        reason = "a percent-encoding in it is malformed";
+        reason = "a percent-encoding in it is malformed or stands for a NUL";
         goto bad;
     }
     if (out.path[0] == '\0') {

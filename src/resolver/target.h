@@ -7,6 +7,7 @@
 
 struct tc_target {
     char *text;      /* as given */
+    size_t rest_at;  /* where the part behind "scheme:" begins in `text`; 0 for a bare target */
     char *scheme;    /* lower case; "dns" for a bare target */
     char *authority; /* percent-decoded; "" when absent */
     char *path;      /* percent-decoded, without the slash that follows an authority */

@@ -8,6 +8,7 @@
  * The resolver `names` reports the first n servers. Its state (struct names) is the test's, and outlives the channel.
  * `chooser` and `mirror` are policies of the application. Torc owns their children; a chooser is freed by
  * chooser_destroy. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,17 +88,20 @@ static void names_release(void *arg)
     ((struct names *)arg)->releases++;
 }
 
+/* Returns a factory for the scheme with the resolver `names`; both are borrowed. */
+static struct torc_resolver_factory names_factory(struct names *names, const char *scheme)
+{
+    return (struct torc_resolver_factory){
+        TORC_SIZE(torc_resolver_factory), .scheme = scheme, .start = names_start, .stop = names_stop,
+        .release = names_release,         .arg = names};
+}
+
 /* Makes a channel whose resolver is `names`. Fills in *factory, which the channel copies. `service_config` and
  * `policies` may be NULL. */
 static torc_channel *open_names(struct names *names, struct torc_resolver_factory *factory, const char *service_config,
                                 const struct torc_lb_factory *const *policies)
 {
-    *factory = (struct torc_resolver_factory){.size = sizeof(*factory),
-                                              .scheme = "names",
-                                              .start = names_start,
-                                              .stop = names_stop,
-                                              .release = names_release,
-                                              .arg = names};
+    *factory = names_factory(names, "names");
     const struct torc_resolver_factory *list[] = {factory, NULL};
     struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
                                      .resolvers = list, .lb_policies = policies, .service_config_json = service_config};
@@ -202,6 +206,60 @@ static void test_app_resolver(void **state)
                                      .resolvers = list, .service_config_json = "{"};
     assert_null(torc_channel_new(rt, "names:///shop", &o, NULL));
     assert_int_equal(names.releases, 1);
+}
+
+/* The resolver gets what follows "scheme:", and all of a target without a scheme, which is one of "dns". */
+static void test_the_rest_of_a_target(void **state)
+{
+    (void)state;
+    static const char *const rests[][2] = {
+        {"host:443", "host:443"}, {"host", "host"}, {"dns:host:443", "host:443"}, {"DNS:///host%3a1", "///host%3a1"}};
+    for (size_t i = 0; i < TC_ARRAY_LEN(rests); i++) {
+        struct names names = {.n = 1};
+        struct torc_resolver_factory factory = names_factory(&names, "dns");
+        const struct torc_resolver_factory *list[] = {&factory, NULL};
+        struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                         .resolvers = list};
+        torc_channel *ch = torc_channel_new(rt, rests[i][0], &o, NULL);
+        assert_non_null(ch);
+        tc_free(call_peer(ch, NULL));
+        assert_string_equal(names.rest, rests[i][1]);
+        settle(ch);
+    }
+}
+
+static void *report_first(void *arg)
+{
+    const char *address = kit_backends_address(kit, 0);
+    const struct torc_endpoint e = {TORC_SIZE(torc_endpoint), .addresses = &address, .n_addresses = 1};
+    assert_int_equal(torc_resolver_report(((struct names *)arg)->listener, &e, 1, NULL), 0);
+    return NULL;
+}
+
+/* Reports the first server from another thread, then the second server from inside of the turn. */
+static void report_twice(void *arg)
+{
+    pthread_t thread;
+    const char *address = kit_backends_address(kit, 1);
+    const struct torc_endpoint e = {TORC_SIZE(torc_endpoint), .addresses = &address, .n_addresses = 1};
+    assert_int_equal(pthread_create(&thread, NULL, report_first, arg), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(torc_resolver_report(((struct names *)arg)->listener, &e, 1, NULL), 0);
+}
+
+/* The newest report counts, also if it is made inside of a turn while another thread's report is on its way. */
+static void test_reports_keep_their_order(void **state)
+{
+    (void)state;
+    struct names names = {.n = 1};
+    struct torc_resolver_factory factory;
+    torc_channel *ch = open_names(&names, &factory, NULL, NULL);
+    assert_int_equal(call_backend(ch), 0);
+    assert_int_equal(torc_runtime_post(rt, report_twice, &names), 0);
+    while (torc_runtime_poll(rt, 0) > 0)
+        ;
+    assert_int_equal(call_backend(ch), 1);
+    settle(ch);
 }
 
 /* A listener that the application holds outlives its channel and its runtime. Then the listener refuses reports. */
@@ -567,11 +625,17 @@ static void test_dns_targets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_app_resolver),      cmocka_unit_test(test_a_listener_outlives_its_runtime),
-        cmocka_unit_test(test_resolver_error),    cmocka_unit_test(test_ring_hash_request_header),
-        cmocka_unit_test(test_app_policy),        cmocka_unit_test(test_app_policy_ends_in_a_long_turn),
-        cmocka_unit_test(test_why_a_child_fails), cmocka_unit_test(test_wait_for_ready_of_config_and_call),
+        cmocka_unit_test(test_app_resolver),
+        cmocka_unit_test(test_a_listener_outlives_its_runtime),
+        cmocka_unit_test(test_resolver_error),
+        cmocka_unit_test(test_ring_hash_request_header),
+        cmocka_unit_test(test_app_policy),
+        cmocka_unit_test(test_app_policy_ends_in_a_long_turn),
+        cmocka_unit_test(test_why_a_child_fails),
+        cmocka_unit_test(test_wait_for_ready_of_config_and_call),
         cmocka_unit_test(test_dns_targets),
+        cmocka_unit_test(test_the_rest_of_a_target),
+        cmocka_unit_test(test_reports_keep_their_order),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -27,6 +27,17 @@ static void expect(const char *text, const char *scheme, const char *authority, 
     tc_target_fini(&t);
 }
 
+/* Asserts that `rest` follows the scheme of the target; NULL: that the target is malformed. */
+static void expect_rest(const char *text, const char *rest)
+{
+    struct tc_target t;
+    assert_int_equal(tc_target_parse(&t, text, known, NULL, NULL), rest ? 0 : TORC_EINVAL);
+    if (!rest)
+        return;
+    assert_string_equal(t.text + t.rest_at, rest);
+    tc_target_fini(&t);
+}
+
 static void test_forms(void **state)
 {
     (void)state;
@@ -46,6 +57,12 @@ static void test_forms(void **state)
     expect("unix:///abs/path", "unix", "", "abs/path");
     expect("unix-abstract:name", "unix-abstract", "", "name");
     expect("nobody:///knows", "dns", "", "nobody:///knows");
+    expect_rest("xds://auth.test/a/b%20c", "//auth.test/a/b%20c");
+    expect_rest("XDS:orders", "orders");
+    expect_rest("localhost:50051", "localhost:50051");
+    expect_rest("nobody:///knows", "nobody:///knows");
+    expect_rest("dns:", NULL);
+    expect_rest("dns:443", "443");
 }
 
 static void test_malformed(void **state)
