@@ -50,7 +50,7 @@ static bool name_is_reserved(struct tc_slice name)
     return false;
 }
 
-/* Returns true for any value of a "-bin" name, for -2147483647 to 2147483647 of grpc-retry-pushback-ms, and for what
+/* Returns true for any value of a "-bin" name, for -2147483648 to 2147483647 of grpc-retry-pushback-ms, and for what
  * tc_header_value_valid accepts of other names. */
 static bool value_is_allowed(struct tc_slice name, struct tc_slice value)
 {
@@ -59,9 +59,10 @@ static bool value_is_allowed(struct tc_slice name, struct tc_slice value)
         return true;
     if (!tc_slice_eq_str(name, PUSHBACK_NAME))
         return tc_header_value_valid(value);
-    if (value.len && value.data[0] == '-')
+    bool negative = value.len && value.data[0] == '-';
+    if (negative)
         value = tc_slice_of(value.data + 1, value.len - 1);
-    return tc_parse_u64(value, INT32_MAX, &ms) == 0;
+    return tc_parse_u64(value, (uint64_t)INT32_MAX + negative, &ms) == 0;
 }
 
 int torc_metadata_add(torc_metadata *m, const char *name, const void *value, size_t value_len)

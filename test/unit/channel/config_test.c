@@ -205,10 +205,15 @@ static void test_metadata_rules(void **state)
     assert_int_equal(torc_metadata_add(m, "k", "nul\0", 4), TORC_EINVAL);
     assert_int_equal(torc_metadata_add_string(m, "k", "a\tb"), TORC_EINVAL);
     assert_int_equal(torc_metadata_add_string(m, "k", "\xc3\xa4"), TORC_EINVAL);
-    static const char *const times[] = {"", "-", "soon", "1.5", " 1", "--1", "2147483648"};
+    static const char *const times[] = {"", "-", "soon", "1.5", " 1", "--1", "2147483648", "-2147483649"};
     for (size_t i = 0; i < TC_ARRAY_LEN(times); i++)
         assert_int_equal(torc_metadata_add_string(m, "grpc-retry-pushback-ms", times[i]), TORC_EINVAL);
     assert_int_equal(torc_metadata_count(m), 0);
+    torc_metadata *pushbacks = torc_metadata_new();
+    static const char *const allowed[] = {"0", "-1", "2147483647", "-2147483648"};
+    for (size_t i = 0; i < TC_ARRAY_LEN(allowed); i++)
+        assert_int_equal(torc_metadata_add_string(pushbacks, "grpc-retry-pushback-ms", allowed[i]), 0);
+    torc_metadata_free(pushbacks);
     assert_int_equal(torc_metadata_add_string(m, "K-1_x.y", "one"), 0);
     assert_int_equal(torc_metadata_add(m, "raw-bin", "\0\xff", 2), 0);
     assert_int_equal(torc_metadata_add_string(m, "k-1_x.y", ""), 0);
