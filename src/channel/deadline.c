@@ -30,7 +30,7 @@ bool tc_call_end_late(struct tc_call *c)
         return false;
     tc_call_tell_trackers(c, NULL, NULL);
     tc_call_fail(c,
-                 c->stage > TC_CALL_WAIT_CONFIG
+                 c->stage > TC_CALL_WAIT_CONFIG || c->attempt.n > 0
                      ? tc_call_deadline_status(c)
                      : tc_status_make(TORC_STATUS_DEADLINE_EXCEEDED, TORC_LAYER_DEADLINE,
                                       "deadline exceeded after %.3f s, before the request was sent", seconds_given(c)));

@@ -65,6 +65,47 @@ static void test_pending_and_deadline(void **state)
     kit_watch_expect(KIT_WATCH_ECHO, 0, TORC_STATUS_OK, "");
 }
 
+/* The deadline passes while on_attempt delays the second attempt. The loop takes in the resumption and the deadline in
+ * one turn: the attempt ends before it is sent, but the first attempt was sent. */
+static void test_late_second_attempt(void **state)
+{
+    (void)state;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 200};
+    torc_result *r = NULL;
+    for (; !kit_watch.inner.pending; o.timeout_ms *= 2) { /* a longer deadline, if the machine was too slow */
+        kit_watch.server_calls = 0;
+        kit_watch.server_fails = 1;
+        torc_result_free(r);
+        r = NULL;
+        assert_int_equal(
+            torc_unary_async(kit_watch.ch, KIT_WATCH_RETRY, "m", 1, &o, kit_watch_drop_result, &r, NULL, NULL), 0);
+        for (int attempt = 1; attempt <= 2 && !r; attempt++) {
+            if (kit_watch.inner.pending)
+                kit_watch_resume(&kit_watch.inner, 0, NULL);
+            kit_watch_delay(&kit_watch.inner, KIT_WATCH_ATTEMPT);
+            while (!r && !kit_watch.inner.pending)
+                torc_runtime_poll(kit_watch.rt, -1);
+        }
+        if (r && kit_watch.inner.pending)
+            kit_watch_resume(&kit_watch.inner, 0, NULL); /* without effect: the RPC has ended */
+    }
+    /* An RPC of another runtime that begins later, and has a later deadline, ends. */
+    torc_runtime *other = kit_backends_runtime(TORC_RUNTIME_THREAD);
+    torc_channel *ch = kit_backends_channel(kit_watch.kit, other, NULL, NULL);
+    torc_result *late = torc_unary(ch, KIT_WATCH_HANG, "m", 1, &o);
+    assert_int_equal(torc_result_code(late), TORC_STATUS_DEADLINE_EXCEEDED);
+    torc_result_free(late);
+    torc_channel_free(ch);
+    assert_int_equal(torc_runtime_free(other), 0);
+    kit_watch_resume(&kit_watch.inner, 0, NULL);
+    while (!r)
+        torc_runtime_poll(kit_watch.rt, -1);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
+    assert_int_equal(torc_result_attempts(r), 1);
+    assert_null(strstr(torc_result_text(r), "before the request was sent"));
+    torc_result_free(r);
+}
+
 static void test_pending_and_cancel(void **state)
 {
     (void)state;
@@ -444,7 +485,7 @@ int main(void)
         TEST(test_pending_and_runtime_free),  TEST(test_suspended_for_nothing), TEST(test_added_while_pending),
         TEST(test_set_while_pending),         TEST(test_sender_waits),          TEST(test_receiver_waits),
         TEST(test_outcome_behind_a_message),  TEST(test_freed_in_hooks),        TEST(test_channel_freed_behind_it),
-        TEST(test_hedges_side_by_side),       TEST(test_fork_in_hooks),
+        TEST(test_hedges_side_by_side),       TEST(test_fork_in_hooks),         TEST(test_late_second_attempt),
     };
     return cmocka_run_group_tests(tests, kit_watch_group_setup, kit_watch_group_teardown);
 }
