@@ -84,7 +84,7 @@ static void message_limits_set(struct tc_call *c)
     uint64_t channels = (uint64_t)ch->opts.max_receive_message_bytes;
     uint64_t receive = c->asked.max_receive_bytes ? c->asked.max_receive_bytes : channels;
     r->has_limits = true;
-    r->max_receive_message_bytes = (size_t)TC_MIN(receive, c->config.max_response_bytes);
+    r->max_receive_message_bytes = (size_t)TC_MIN(TC_MIN(receive, c->config.max_response_bytes), SIZE_MAX);
     r->max_send_message_bytes = (size_t)TC_MIN((uint64_t)ch->opts.max_send_message_bytes,
                                                TC_MIN(c->config.max_request_bytes, TC_H2_MESSAGE_MAX));
 }
