@@ -45,7 +45,7 @@ struct tc_ads {
     const struct tc_ads_events *events;
     void *arg; /* of the events */
     struct tc_request_node node;
-    uint64_t next_nonce; /* the nonce of the last response, of any type; 0: none */
+    uint64_t last_nonce; /* of the last response, of any type; 0: none */
     TC_VEC(struct ads_type) types;
 };
 
@@ -126,7 +126,7 @@ static void ads_send(struct tc_ads *a, struct tc_slice type_url, struct tc_slice
     Google__Protobuf__Any **list = tc_calloc(n, sizeof(*list));
     struct tc_buf out = {0};
     tc_rstr_unref(t->nonce);
-    t->nonce = tc_rstr_printf("%llu", (unsigned long long)++a->next_nonce);
+    t->nonce = tc_rstr_printf("%llu", (unsigned long long)++a->last_nonce);
     tc_rstr_unref(t->version);
     t->version = tc_rstr_new(version.data, version.len);
     tc_rstr_unref(t->nack);

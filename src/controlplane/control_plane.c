@@ -22,7 +22,6 @@ struct node_set {
 };
 
 struct tc_control_plane {
-    struct tc_server *server;
     TC_VEC(struct node_set) sets;
     struct tc_link streams; /* of struct ads_stream, the oldest first */
     size_t n_streams;       /* in `streams` */
@@ -198,7 +197,6 @@ static void control_plane_on_delta_stream(void *arg, struct tc_server_call *call
 struct tc_control_plane *tc_control_plane_new(struct tc_server *server)
 {
     struct tc_control_plane *cp = TC_NEW(struct tc_control_plane);
-    cp->server = server;
     tc_list_init(&cp->streams);
     tc_server_add_method(server, "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources",
                          control_plane_on_stream, cp);

@@ -53,7 +53,7 @@ struct tc_delta {
     const struct tc_ads_events *events;
     void *arg; /* of the events */
     struct tc_request_node node;
-    uint64_t next_nonce; /* the nonce of the last response, of any type; 0: none */
+    uint64_t last_nonce; /* of the last response, of any type; 0: none */
     TC_VEC(struct delta_type) types;
 };
 
@@ -155,7 +155,7 @@ static void delta_send_response(struct tc_delta *d, struct delta_type *t, struct
     struct tc_buf out = {0};
     char nonce[24];
     tc_arena_init(&arena, 4096, 0);
-    t->unanswered = ++d->next_nonce;
+    t->unanswered = ++d->last_nonce;
     snprintf(nonce, sizeof(nonce), "%llu", (unsigned long long)t->unanswered);
     response.nonce = nonce;
     response.type_url = t->type_url->data;
@@ -198,7 +198,7 @@ static void entry_mark_sent(const struct tc_delta *d, struct delta_entry *e, str
     e->nack = NULL;
     e->owed = false;
     e->absence_sent = value == NULL;
-    e->nonce = d->next_nonce + 1;
+    e->nonce = d->last_nonce + 1;
     e->state = value ? TC_SERVED_SENT : TC_SERVED_ABSENT;
 }
 

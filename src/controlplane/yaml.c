@@ -142,9 +142,24 @@ static json_t *yaml_convert(struct yaml_conversion *c, int index, unsigned depth
     }
 }
 
-static char *yaml_problem_text(const yaml_parser_t *parser)
+/* Returns the place of a byte of a text in UTF-8, without the index. */
+static yaml_mark_t yaml_mark_of(struct tc_slice text, size_t offset)
 {
-    return tc_asprintf("line %zu, column %zu: %s", parser->problem_mark.line + 1, parser->problem_mark.column + 1,
+    yaml_mark_t mark = {0};
+    for (size_t i = 0; i < TC_MIN(offset, text.len); i++)
+        if (text.data[i] == '\n')
+            mark = (yaml_mark_t){.line = mark.line + 1};
+        else
+            mark.column += ((unsigned char)text.data[i] & 0xc0) != 0x80;
+    return mark;
+}
+
+/* An error of the reader, which decodes the text, has an offset instead of a mark. */
+static char *yaml_problem_text(const yaml_parser_t *parser, struct tc_slice text)
+{
+    yaml_mark_t mark =
+        parser->error == YAML_READER_ERROR ? yaml_mark_of(text, parser->problem_offset) : parser->problem_mark;
+    return tc_asprintf("line %zu, column %zu: %s", mark.line + 1, mark.column + 1,
                        parser->problem ? parser->problem : "malformed");
 }
 
@@ -192,7 +207,7 @@ static bool yaml_shape_fits(struct tc_slice text, char **why)
     yaml_parser_start(&parser, text);
     while (!end && !*why) {
         if (!yaml_parser_parse(&parser, &event)) {
-            *why = yaml_problem_text(&parser);
+            *why = yaml_problem_text(&parser, text);
             break;
         }
         const char *reason = shape_exceeds(&shape, &event);
@@ -220,7 +235,7 @@ json_t *tc_yaml_parse(struct tc_slice text, char **why)
     }
     yaml_parser_start(&parser, text);
     if (!yaml_parser_load(&parser, &doc)) {
-        *why = yaml_problem_text(&parser);
+        *why = yaml_problem_text(&parser, text);
         goto done;
     }
     if (!yaml_document_get_root_node(&doc)) {

@@ -486,6 +486,16 @@ static void test_yaml_that_is_too_deep_is_not_loaded(void **state)
     expect_refused(anchors, "line 10001, column 3: more than 10000 anchors");
 }
 
+/* The error names the place of a byte that is not UTF-8, and of a control character. */
+static void test_yaml_that_is_not_text(void **state)
+{
+    (void)state;
+    expect_refused(repeated("a: 1\nb: 2\n\xc3\xa4: \xff\n", "", 0), "line 3, column 4: invalid leading UTF-8 octet");
+    expect_refused(repeated("a: 1\nb: \x01\n", "", 0), "line 2, column 4: control characters are not allowed");
+    expect_refused(repeated("\xff", "", 0), "line 1, column 1: ");
+    expect_refused(repeated("a: 1\nb: [\n", "", 0), "line 3, column 1: ");
+}
+
 /* The deepest document that is allowed. */
 static void test_yaml_at_the_limit_of_depth(void **state)
 {
@@ -518,6 +528,7 @@ int main(void)
         cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_yaml),
         cmocka_unit_test(test_yaml_that_is_too_deep_is_not_loaded),
+        cmocka_unit_test(test_yaml_that_is_not_text),
         cmocka_unit_test(test_yaml_at_the_limit_of_depth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
