@@ -298,7 +298,6 @@ static bool update_policy(torc_channel *ch, const struct tc_resolver_result *r)
         .endpoints = r->endpoints,
         .endpoints_error = r->endpoints ? NULL : &r->status,
         .config = config,
-        .resolution_note = r->resolution_note,
         .attributes = r->attributes,
     };
     bool first = !ch->lb.child;
@@ -414,8 +413,7 @@ void tc_channel_end(torc_channel *ch, const struct tc_status *status, bool tell)
     channel_go_idle(ch);
     tc_scaling_fini(&ch->lb.scaling);
     tc_task_cancel(&ch->lb.connect_turns.end);
-    if (ch->conn_config)
-        channel_end_connections(ch);
+    channel_end_connections(ch);
     tc_task_cancel(&ch->queue.retry);
     tc_picker_unref(ch->lb.picker);
     ch->lb.picker = NULL;

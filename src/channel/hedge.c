@@ -34,7 +34,6 @@ struct hedge {
     struct tc_timer timer;  /* until the next attempt */
     unsigned n_running;     /* attempts that are not over */
     bool frozen;            /* no further attempt begins */
-    bool stopped;           /* the parent is over (hedge_stop) */
     struct attempt *winner; /* the attempt that the call is committed to; NULL: none yet */
     struct attempt *last;   /* the attempt that ended last; NULL: none has ended by itself */
     struct attempt attempts[TC_RETRY_MAX_ATTEMPTS];
@@ -314,7 +313,7 @@ static struct hedge *of_base(struct tc_hedge *base)
 static void hedge_send(struct tc_hedge *base, struct tc_send_message *message)
 {
     struct hedge *h = of_base(base);
-    for (unsigned i = 0; i < h->base.n && !h->stopped; i++) {
+    for (unsigned i = 0; i < h->base.n; i++) {
         struct attempt *a = &h->attempts[i];
         if (message && !a->next)
             a->next = message;
@@ -335,7 +334,6 @@ static void hedge_read(struct tc_hedge *base)
 static void hedge_stop(struct tc_hedge *base)
 {
     struct hedge *h = of_base(base);
-    h->stopped = true;
     tc_timer_stop(&h->timer);
     for (unsigned i = 0; i < h->base.n; i++) {
         attempt_cancel(&h->attempts[i]);

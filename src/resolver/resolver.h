@@ -20,7 +20,6 @@ struct tc_resolver_result {
     struct tc_rstr *service_config;      /* JSON, or NULL */
     struct tc_lb_config *lb_config;      /* decided by the resolver (xDS), wins over the service config's; NULL: none */
     struct tc_config_selector *selector; /* NULL: the service config's method configs apply */
-    struct tc_rstr *resolution_note;     /* added to the texts of failures (A74, A88); NULL: none */
     void *attributes;                    /* for the LB policies (the XdsConfig); NULL: none */
     void (*attributes_unref)(void *attributes); /* releases `attributes` */
 };

@@ -9,7 +9,6 @@ void tc_resolver_result_fini(struct tc_resolver_result *r)
     if (r->lb_config)
         tc_lb_config_unref(r->lb_config);
     tc_config_selector_unref(r->selector);
-    tc_rstr_unref(r->resolution_note);
     if (r->attributes && r->attributes_unref)
         r->attributes_unref(r->attributes);
     *r = (struct tc_resolver_result){0};
