@@ -4,8 +4,8 @@
  *             handshake_timeout_ms from the accept on, the connection ends.
  *   SERVING   Without a call for idle_timeout_ms the connection gets a GOAWAY. A call may be silent for ever:
  *             an ADS stream is silent for hours. Keepalive PINGs find the clients that are gone.
- *   LEAVING   Without a call for another handshake_timeout_ms the connection is closed: a client that has sent half a
- *             header block, or that does not read, would keep it open.
+ *   LEAVING   Without a call for another handshake_timeout_ms (LEAVING_MS if there is no such limit) the connection is
+ *             closed: a client that has sent half a header block, or that does not read, would keep it open.
  *
  * `patience` is the timer of all three. It is not stopped when a call begins: when it fires it looks whether there are
  * calls, and the end of the last call starts it again.
@@ -19,6 +19,8 @@
 #include "http2/server_stream.h"
 #include "server/call.h"
 #include "server/server_internal.h"
+
+enum { LEAVING_MS = 20000 };
 
 /* --- giving way --- */
 
@@ -238,12 +240,21 @@ static void conn_wait(struct tc_server_conn *conn, uint64_t ms)
         tc_timer_start(&conn->patience, ms);
 }
 
-void tc_server_conn_quiet(struct tc_server_conn *conn)
+/* Returns how long the connection may be without a call in its phase; 0: no limit. */
+static uint64_t conn_limit_ms(const struct tc_server_conn *conn)
 {
     const struct tc_server_opts *opts = &conn->server->opts;
+    if (conn->phase == TC_SERVER_SERVING)
+        return opts->idle_timeout_ms;
+    bool unlimited = conn->phase == TC_SERVER_LEAVING && !opts->handshake_timeout_ms;
+    return unlimited ? LEAVING_MS : opts->handshake_timeout_ms;
+}
+
+void tc_server_conn_quiet(struct tc_server_conn *conn)
+{
     tc_server_conn_moved(conn);
     if (!tc_timer_active(&conn->patience))
-        conn_wait(conn, conn->phase == TC_SERVER_LEAVING ? opts->handshake_timeout_ms : opts->idle_timeout_ms);
+        conn_wait(conn, conn_limit_ms(conn));
 }
 
 /* Returns what a connection that opens waits for. */
@@ -258,18 +269,16 @@ static const char *conn_stage(const struct tc_server_conn *conn)
 static void conn_on_out_of_patience(struct tc_timer *timer)
 {
     struct tc_server_conn *conn = TC_CONTAINER_OF(timer, struct tc_server_conn, patience);
-    const struct tc_server_opts *opts = &conn->server->opts;
     if (!tc_list_empty(&conn->calls))
         return;
-    uint64_t quiet_ms = tc_loop_now_ms(conn->server->loop) - conn->moved_ms;
-    uint64_t limit_ms = conn->phase == TC_SERVER_SERVING ? opts->idle_timeout_ms : opts->handshake_timeout_ms;
+    uint64_t quiet_ms = tc_loop_now_ms(conn->server->loop) - conn->moved_ms, limit_ms = conn_limit_ms(conn);
     if (quiet_ms < limit_ms) {
         tc_timer_start(timer, limit_ms - quiet_ms);
     } else if (conn->phase == TC_SERVER_SERVING) {
         conn->phase = TC_SERVER_LEAVING;
         tc_server_conn_moved(conn);
         tc_h2_conn_drain(conn->h2, "max_idle");
-        conn_wait(conn, opts->handshake_timeout_ms);
+        conn_wait(conn, conn_limit_ms(conn));
     } else {
         if (conn->phase == TC_SERVER_OPENING) {
             TC_LOG(TC_LOG_SERVER, TORC_LOG_INFO, "%s: timed out after %llu ms, waiting for %s", conn->addr_text,
@@ -410,6 +419,6 @@ void tc_server_conn_new(struct tc_server *s, struct tc_bytestream *bs, torc_cred
     conn->addr_text = tc_addr_text(&bs->peer);
     TC_LOG(TC_LOG_SERVER, TORC_LOG_DEBUG, "%s: connection accepted", conn->addr_text);
     conn->credentials = credentials && credentials->for_servers ? torc_credentials_ref(credentials) : NULL;
-    conn_wait(conn, s->opts.handshake_timeout_ms);
+    conn_wait(conn, conn_limit_ms(conn));
     conn_start(conn, bs);
 }

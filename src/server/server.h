@@ -51,7 +51,8 @@ struct tc_server_opts {
     struct tc_tls_context *tls;    /* NULL: plaintext; the server takes a reference */
     uint64_t handshake_timeout_ms; /* from accept until TLS is done and the client's SETTINGS have come; 20,000; 0: no
                                       limit */
-    uint64_t idle_timeout_ms; /* without a call: GOAWAY, then closed handshake_timeout_ms later; 0: never (default) */
+    uint64_t idle_timeout_ms; /* without a call: GOAWAY, then closed handshake_timeout_ms later, or 20 s later without
+                                 that limit; 0: never (default) */
     size_t max_connections;   /* 0: no limit (default). At the limit see tc_server_accept. */
     bool calls_give_way; /* at max_connections a connection with calls may be closed, too; resets: REFUSED_STREAM */
     bool status_at_end;  /* calls that end with their connection get a status; false, or while the stream has a message:
