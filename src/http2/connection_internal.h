@@ -68,12 +68,13 @@ struct tc_h2_conn {
     struct tc_buf scratch; /* overwritten by each function that encodes or decodes header fields or a GOAWAY's text */
 
     bool secure, settings_seen, ready_notified;
-    bool packed_first;    /* streams.packing went before streams.resting, when they last went on */
-    bool capacity_wanted; /* on_capacity is due as soon as a stream can be opened */
-    bool squeezed;        /* server: windows do not grow */
-    bool answered;        /* client: an RPC ended with a status of the server's */
-    uint8_t tls_bytes;    /* client: how many of the first bytes were those of a TLS alert, or NO_TLS (read.c) */
-    unsigned busy;        /* functions at work on the connection, which must not be freed meanwhile */
+    bool packed_first;     /* streams.packing went before streams.resting, when they last went on */
+    bool capacity_wanted;  /* on_capacity is due as soon as a stream can be opened */
+    bool squeezed;         /* server: windows do not grow */
+    bool too_large_logged; /* server: headers larger than the client takes were logged */
+    bool answered;         /* client: an RPC ended with a status of the server's */
+    uint8_t tls_bytes;     /* client: how many of the first bytes were those of a TLS alert, or NO_TLS (read.c) */
+    unsigned busy;         /* functions at work on the connection, which must not be freed meanwhile */
     struct tc_h2_ending ending;
 
     struct tc_h2_glitches glitches;

@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/poison.h"
@@ -172,8 +173,19 @@ static void scratch_room(struct tc_h2_conn *c, const struct tc_headers *h, const
     tc_buf_reserve(&c->scratch, tc_h2_metadata_scratch(h) + (status && status->text ? 3 * status->text->len : 0) + 1);
 }
 
-/* Returns true if the fields fit the client's MAX_HEADER_LIST_SIZE. Otherwise sets the outcome, resets the stream, and
- * returns false. */
+/* Logs once for a connection: a client that takes few bytes must not fill the log. */
+static void fields_log_too_large(struct tc_h2_conn *c, const struct tc_status *why)
+{
+    if (c->too_large_logged || !tc_log_enabled(TC_LOG_HTTP2, TORC_LOG_WARN))
+        return;
+    c->too_large_logged = true;
+    char *peer = tc_addr_text(&c->peer);
+    TC_LOG(TC_LOG_HTTP2, TORC_LOG_WARN, "%s: RPC reset with INTERNAL_ERROR: %s", peer, tc_status_text(why));
+    tc_free(peer);
+}
+
+/* Returns true if the fields fit the client's MAX_HEADER_LIST_SIZE. Otherwise logs that, sets the outcome, resets the
+ * stream, and returns false. */
 static bool fields_allowed(struct tc_h2_stream *s, const nghttp2_nv *nva, size_t n)
 {
     uint32_t max = nghttp2_session_get_remote_settings(s->c->ng, NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE);
@@ -182,8 +194,10 @@ static bool fields_allowed(struct tc_h2_stream *s, const nghttp2_nv *nva, size_t
         bytes += nva[i].namelen + nva[i].valuelen + 32;
     if (bytes <= max)
         return true;
-    tc_h2_stream_set_outcome(s, tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_HTTP2,
-                                               "headers larger than the client takes (%zu vs. %u)", bytes, max));
+    struct tc_status why = tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_HTTP2,
+                                          "headers larger than the client takes (%zu vs. %u)", bytes, max);
+    fields_log_too_large(s->c, &why);
+    tc_h2_stream_set_outcome(s, why);
     tc_h2_stream_submit_reset(s, NGHTTP2_INTERNAL_ERROR);
     return false;
 }
