@@ -128,7 +128,8 @@ bool tc_json_get_bool(const json_t *obj, const char *key, bool *out, struct tc_v
     return v != NULL;
 }
 
-bool tc_json_get_u64(const json_t *obj, const char *key, uint64_t max, uint64_t *out, struct tc_validation_errors *e)
+bool tc_json_get_u64_in(const json_t *obj, const char *key, uint64_t min, uint64_t max, uint64_t *out,
+                        struct tc_validation_errors *e)
 {
     const json_t *v = json_member(obj, key);
     uint64_t n = 0;
@@ -147,10 +148,16 @@ bool tc_json_get_u64(const json_t *obj, const char *key, uint64_t max, uint64_t 
     } else {
         return json_add_wrong_type(e, key, "a number", v);
     }
-    if (!ok || n > max)
-        return tc_validation_add_member(e, key, "must be a whole number from 0 to %llu", (unsigned long long)max);
+    if (!ok || n < min || n > max)
+        return tc_validation_add_member(e, key, "must be a whole number from %llu to %llu", (unsigned long long)min,
+                                        (unsigned long long)max);
     *out = n;
     return true;
+}
+
+bool tc_json_get_u64(const json_t *obj, const char *key, uint64_t max, uint64_t *out, struct tc_validation_errors *e)
+{
+    return tc_json_get_u64_in(obj, key, 0, max, out, e);
 }
 
 /* Parses proto3 JSON's Duration, but no sign: decimal seconds, at most nine digits behind the point, and "s". Rounds

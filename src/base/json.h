@@ -27,6 +27,9 @@ bool tc_json_get_bool(const json_t *obj, const char *key, bool *out, struct tc_v
 /* Reads a whole number in [0, max], or a string of its digits (proto3 JSON). Above 2^53 a number must have neither a
  * point nor an exponent, and a number above INT64_MAX must be a string. */
 bool tc_json_get_u64(const json_t *obj, const char *key, uint64_t max, uint64_t *out, struct tc_validation_errors *e);
+/* tc_json_get_u64 for a whole number in [min, max]. */
+bool tc_json_get_u64_in(const json_t *obj, const char *key, uint64_t min, uint64_t max, uint64_t *out,
+                        struct tc_validation_errors *e);
 /* Reads proto3 JSON's Duration ("1.5s"), which must not be negative, as milliseconds, rounded up. */
 bool tc_json_get_duration_ms(const json_t *obj, const char *key, uint64_t *out_ms, struct tc_validation_errors *e);
 bool tc_json_get_obj(const json_t *obj, const char *key, const json_t **out, struct tc_validation_errors *e);

@@ -105,8 +105,7 @@ static unsigned attempts_parse(const json_t *obj, struct tc_validation_errors *f
 {
     uint64_t attempts = 0;
     key_require(obj, "maxAttempts", f);
-    if (tc_json_get_u64(obj, "maxAttempts", UINT32_MAX, &attempts, f) && attempts < 2)
-        tc_validation_add(f, "maxAttempts must be greater than 1");
+    tc_json_get_u64_in(obj, "maxAttempts", 2, UINT32_MAX, &attempts, f);
     return (unsigned)TC_MIN(attempts, (uint64_t)TC_RETRY_MAX_ATTEMPTS);
 }
 
@@ -118,9 +117,8 @@ static void retry_policy_parse(struct tc_retry_policy *p, const json_t *obj, str
     *p = (struct tc_retry_policy){.max_attempts = attempts_parse(obj, f), .backoff = {.jitter = 0.2}};
     backoff_parse_ms(obj, "initialBackoff", &p->backoff.initial_ms, f);
     backoff_parse_ms(obj, "maxBackoff", &p->backoff.max_ms, f);
-    const json_t *multiplier = json_object_get(obj, "backoffMultiplier");
-    p->backoff.multiplier = json_number_value(multiplier);
-    if (multiplier && !(p->backoff.multiplier > 0))
+    p->backoff.multiplier = json_number_value(json_object_get(obj, "backoffMultiplier"));
+    if (key_is_set(obj, "backoffMultiplier") && !(p->backoff.multiplier > 0))
         tc_validation_add(f, "backoffMultiplier must be a number greater than 0");
     codes_parse(p, obj, "retryableStatusCodes", f);
     if (json_is_array(json_object_get(obj, "retryableStatusCodes")) &&
@@ -141,13 +139,11 @@ static void retry_throttle_parse(struct tc_retry_throttle *t, const json_t *obj,
     key_require(obj, "maxTokens", f);
     key_require(obj, "tokenRatio", f);
     uint64_t max = 0;
-    const json_t *ratio = json_object_get(obj, "tokenRatio");
-    double value = json_number_value(ratio);
-    if (tc_json_get_u64(obj, "maxTokens", UINT64_MAX, &max, f) && (max < 1 || max > MAX_TOKENS))
-        tc_validation_add(f, "maxTokens must be in 1..1000");
-    if (ratio && !(value > 0))
+    double value = json_number_value(json_object_get(obj, "tokenRatio"));
+    tc_json_get_u64_in(obj, "maxTokens", 1, MAX_TOKENS, &max, f);
+    if (key_is_set(obj, "tokenRatio") && !(value > 0))
         tc_validation_add(f, "tokenRatio must be a number greater than 0");
-    t->max = (uint32_t)TC_MIN(max, (uint64_t)MAX_TOKENS) * 1000;
+    t->max = (uint32_t)max * 1000;
     t->ratio = value < MAX_TOKENS ? (uint32_t)(value * 1000 + 1e-6) : MAX_TOKENS * 1000;
     t->tokens = t->max;
 }
@@ -264,16 +260,13 @@ static void scaling_parse(struct tc_service_config *c, const json_t *root, struc
 {
     const char *enabled = getenv("GRPC_EXPERIMENTAL_MAX_CONCURRENT_STREAMS_CONNECTION_SCALING");
     const json_t *scaling;
-    uint64_t max;
+    uint64_t max = 1;
     c->max_connections = 1;
     if ((enabled && strcasecmp(enabled, "false") == 0) || !tc_json_get_obj(root, "connectionScaling", &scaling, f))
         return;
     tc_validation_push(f, ".connectionScaling");
-    if (tc_json_get_u64(scaling, "maxConnectionsPerSubchannel", UINT32_MAX, &max, f)) {
-        c->max_connections = (uint32_t)max;
-        if (max == 0)
-            tc_validation_add_at(f, ".maxConnectionsPerSubchannel", "must be greater than 0");
-    }
+    tc_json_get_u64_in(scaling, "maxConnectionsPerSubchannel", 1, UINT32_MAX, &max, f);
+    c->max_connections = (uint32_t)max;
     tc_validation_pop(f);
 }
 

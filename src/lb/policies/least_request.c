@@ -269,8 +269,7 @@ static struct tc_lb_config *lr_parse(const struct tc_lb_factory *factory, const 
     uint64_t choices = CHOICES_DEFAULT;
     const char *method = "N_CHOICES";
     const json_t *bias = json_object_get(json, "activeRequestBias");
-    if (tc_json_get_u64(json, "choiceCount", UINT32_MAX, &choices, errors) && choices < 2)
-        tc_validation_add_at(errors, ".choiceCount", "must be at least 2");
+    tc_json_get_u64_in(json, "choiceCount", 2, UINT32_MAX, &choices, errors);
     c.choices = (unsigned)TC_MIN(choices, (uint64_t)CHOICES_MAX);
     tc_json_get_str(json, "selectionMethod", &method, errors);
     if (strcmp(method, "FULL_SCAN") == 0)

@@ -153,9 +153,8 @@ static struct tc_lb_config *subsetting_parse(const struct tc_lb_factory *factory
     uint64_t size = 0;
     size_t before = errors->count;
     const char *key = tc_json_key(json, "subsetSize", "subset_size");
-    tc_json_get_u64(json, key, UINT32_MAX, &size, errors);
-    if (size == 0 && errors->count == before)
-        tc_validation_add_member(errors, key, "must be greater than 0");
+    if (!tc_json_get_u64_in(json, key, 1, UINT32_MAX, &size, errors) && errors->count == before)
+        tc_validation_add_member(errors, key, "must be given");
     struct tc_child_config child = {.weight = (uint32_t)size,
                                     .config = tc_lb_parse_child(registry, json, "childPolicy", depth, errors)};
     struct tc_lb_config *config = errors->count == before ? tc_child_configs_new(factory, &child, 1) : NULL;

@@ -387,9 +387,8 @@ static struct tc_lb_config *wt_parse(const struct tc_lb_factory *factory, const 
         uint64_t weight = 0;
         tc_validation_push_key(errors, ".targets", json_object_iter_key(it));
         if (json_is_object(target)) {
-            if (tc_json_get_u64(target, "weight", UINT32_MAX, &weight, errors) && weight == 0)
-                tc_validation_add_at(errors, ".weight", "must be greater than 0");
-            else if (weight == 0)
+            size_t before_weight = errors->count;
+            if (!tc_json_get_u64_in(target, "weight", 1, UINT32_MAX, &weight, errors) && errors->count == before_weight)
                 tc_validation_add_at(errors, ".weight", "must be given");
             tc_validation_push(errors, ".childPolicy");
             list[n].config = tc_lb_parse_list(registry, json_object_get(target, "childPolicy"), depth + 1, errors);

@@ -56,15 +56,7 @@ bool tc_rh_config_equal(const struct tc_lb_config *pa, const struct tc_lb_config
 static void config_parse_size(const json_t *json, const char *camel, const char *snake, uint64_t *out,
                               struct tc_validation_errors *errors)
 {
-    const char *key = tc_json_key(json, camel, snake);
-    uint64_t v;
-    if (!tc_json_get_u64(json, key, UINT64_MAX, &v, errors))
-        return;
-    if (v < 1 || v > TC_RING_SIZE_MAX) {
-        tc_validation_add_member(errors, key, "must be in the range [1, %u]", TC_RING_SIZE_MAX);
-        return;
-    }
-    *out = v;
+    tc_json_get_u64_in(json, tc_json_key(json, camel, snake), 1, TC_RING_SIZE_MAX, out, errors);
 }
 
 /* A76: the name must be valid and not binary. Writes it in lower case to `out`. */
@@ -91,8 +83,7 @@ static struct tc_ring_hash_config *config_parse_common(const struct tc_lb_factor
     uint64_t factor = 0;
     struct tc_buf header = {0};
     const char *key = tc_json_key(json, "hashBalanceFactor", "hash_balance_factor");
-    if (tc_json_get_u64(json, key, UINT32_MAX, &factor, errors) && factor < TC_RH_BALANCE_MIN)
-        tc_validation_add_member(errors, key, "must be at least %d", TC_RH_BALANCE_MIN);
+    tc_json_get_u64_in(json, key, TC_RH_BALANCE_MIN, UINT32_MAX, &factor, errors);
     tc_json_get_bool(json, tc_json_key(json, "useHostnameForHashing", "use_hostname_for_hashing"), &use_hostname,
                      errors);
     config_parse_header(json, &header, errors);
@@ -135,7 +126,7 @@ struct tc_lb_config *tc_maglev_config_parse(const struct tc_lb_factory *factory,
     bool locality_weighted = false;
     size_t before = errors->count;
     const char *key = tc_json_key(json, "tableSize", "table_size");
-    if (tc_json_get_u64(json, key, UINT64_MAX, &size, errors) && !tc_maglev_size_valid(size))
+    if (tc_json_get_u64_in(json, key, 2, TC_MAGLEV_SIZE_MAX, &size, errors) && !tc_maglev_size_valid(size))
         tc_validation_add_member(errors, key, TC_MAGLEV_SIZE_REFUSED);
     tc_json_get_bool(json, tc_json_key(json, "localityWeighted", "locality_weighted"), &locality_weighted, errors);
     struct tc_ring_hash_config *c = config_parse_common(factory, json, before, errors);

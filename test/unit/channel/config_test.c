@@ -162,6 +162,33 @@ static void test_bad_retries(void **state)
         assert_null(parse(bad[i]));
 }
 
+/* Asserts the whole error of a service config. */
+static void expect_error(const char *text, const char *error)
+{
+    char *why = NULL;
+    assert_null(tc_service_config_parse(tc_builtin_policies(), tc_slice_str(text), &why));
+    assert_string_equal(why, error);
+    tc_free(why);
+}
+
+/* One error for each field, with the range of a number. */
+static void test_texts_of_bad_retries(void **state)
+{
+    (void)state;
+    expect_error(RETRY("\"maxAttempts\":-1," BACKOFF "\"retryableStatusCodes\":[14]"),
+                 "service config: field methodConfig[0].retryPolicy.maxAttempts: must be a whole number from 2 to "
+                 "4294967295");
+    expect_error(RETRY("\"maxAttempts\":3,\"initialBackoff\":\"1s\",\"maxBackoff\":\"1s\",\"backoffMultiplier\":null,"
+                       "\"retryableStatusCodes\":[14]"),
+                 "service config: field methodConfig[0].retryPolicy: backoffMultiplier is missing");
+    expect_error(
+        "{\"retryThrottling\":{\"maxTokens\":-1,\"tokenRatio\":null}}",
+        "service config: field retryThrottling: tokenRatio is missing; field retryThrottling.maxTokens: must be a "
+        "whole number from 1 to 1000");
+    expect_error("{\"retryThrottling\":{\"maxTokens\":1001,\"tokenRatio\":1}}",
+                 "service config: field retryThrottling.maxTokens: must be a whole number from 1 to 1000");
+}
+
 #define HEDGE(fields) "{\"methodConfig\":[{\"name\":[{}],\"hedgingPolicy\":{" fields "}}]}"
 
 static void test_hedging(void **state)
@@ -423,12 +450,19 @@ static void test_connection_scaling(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_methods),       cmocka_unit_test(test_policies),
-        cmocka_unit_test(test_invalid),       cmocka_unit_test(test_metadata_rules),
-        cmocka_unit_test(test_retries),       cmocka_unit_test(test_bad_retries),
-        cmocka_unit_test(test_defaults),      cmocka_unit_test(test_options),
-        cmocka_unit_test(test_hedging),       cmocka_unit_test(test_authorities),
-        cmocka_unit_test(test_health_checks), cmocka_unit_test(test_connection_scaling),
+        cmocka_unit_test(test_methods),
+        cmocka_unit_test(test_policies),
+        cmocka_unit_test(test_invalid),
+        cmocka_unit_test(test_metadata_rules),
+        cmocka_unit_test(test_retries),
+        cmocka_unit_test(test_bad_retries),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_hedging),
+        cmocka_unit_test(test_authorities),
+        cmocka_unit_test(test_health_checks),
+        cmocka_unit_test(test_connection_scaling),
+        cmocka_unit_test(test_texts_of_bad_retries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

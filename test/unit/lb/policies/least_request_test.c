@@ -166,9 +166,9 @@ static void configs(void **state)
     assert_choices(f, "{'choiceCount': 11}", 10);
     assert_choices(f, "{'choiceCount': 4294967295}", 10);
     close_one(1);
-    refuse(f, "{'choiceCount': 0}", "choiceCount: must be at least 2");
-    refuse(f, "{'choiceCount': 1}", "choiceCount: must be at least 2");
-    refuse(f, "{'choiceCount': -1}", "choiceCount");
+    refuse(f, "{'choiceCount': 0}", "choiceCount: must be a whole number from 2 to 4294967295");
+    refuse(f, "{'choiceCount': 1}", "choiceCount: must be a whole number from 2 to 4294967295");
+    refuse(f, "{'choiceCount': -1}", "choiceCount: must be a whole number from 2 to 4294967295");
     refuse(f, "{'choiceCount': 4294967296}", "choiceCount");
     refuse(f, "{'choiceCount': []}", "choiceCount");
     refuse(f, "{'selectionMethod': 'SCAN'}", "selectionMethod: must be N_CHOICES or FULL_SCAN");

@@ -73,11 +73,11 @@ static void configs(void **state)
 {
     TC_CASE(SB01);
     struct fake_lb *f = *state;
-    refuse(f, "{}", "subsetSize: must be greater than 0");
+    refuse(f, "{}", "subsetSize: must be given");
     refuse(f, "{}", "childPolicy: field not present");
-    refuse(f, "{'subsetSize': 0, " CHILD "}", "subsetSize: must be greater than 0");
-    refuse(f, "{'subset_size': 0, " CHILD "}", "subset_size: must be greater than 0");
-    refuse(f, "{'subsetSize': -1, " CHILD "}", "subsetSize");
+    refuse(f, "{'subsetSize': 0, " CHILD "}", "subsetSize: must be a whole number from 1 to 4294967295");
+    refuse(f, "{'subset_size': 0, " CHILD "}", "subset_size: must be a whole number from 1 to 4294967295");
+    refuse(f, "{'subsetSize': -1, " CHILD "}", "subsetSize: must be a whole number from 1 to 4294967295");
     refuse(f, "{'subsetSize': 4294967296, " CHILD "}", "subsetSize");
     refuse(f, "{'subsetSize': 2}", "childPolicy: field not present");
     refuse(f, "{'subsetSize': 2, 'childPolicy': []}", "childPolicy");

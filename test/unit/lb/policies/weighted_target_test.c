@@ -296,14 +296,16 @@ static void config_from_json(void **state)
     assert_true(share > 0.23 && share < 0.27);
     assert_null(
         fake_lb_config(f, "weighted_target", "{'targets': {'a': {'weight': 0, 'childPolicy': [{'nope': {}}]}}}", &why));
-    assert_string_equal(why,
-                        "field [1].weighted_target.targets[\"a\"].weight: must be greater than 0; field "
-                        "[1].weighted_target.targets[\"a\"].childPolicy: no supported LB policy in the list: nope");
+    assert_string_equal(
+        why, "field [1].weighted_target.targets[\"a\"].weight: must be a whole number from 1 to 4294967295; field "
+             "[1].weighted_target.targets[\"a\"].childPolicy: no supported LB policy in the list: nope");
     tc_free(why);
     assert_null(fake_lb_config(f, "weighted_target",
                                "{'targets': {'a\\\\].weight: x': {'weight': 0, 'childPolicy': [{'round_robin': {}}]}}}",
                                &why));
-    assert_string_equal(why, "field [1].weighted_target.targets[\"a\\\\].weight: x\"].weight: must be greater than 0");
+    assert_string_equal(
+        why,
+        "field [1].weighted_target.targets[\"a\\\\].weight: x\"].weight: must be a whole number from 1 to 4294967295");
     tc_free(why);
     assert_null(fake_lb_config(f, "weighted_target", "{}", &why));
     assert_string_equal(why, "field [1].weighted_target.targets: must be given");

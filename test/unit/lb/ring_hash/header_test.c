@@ -159,11 +159,11 @@ static void sizes_that_are_refused(void **state)
 {
     TC_CASE(RH48);
     struct fake_lb *f = *state;
-    assert_refused(f, "{'minRingSize': 0}", AT ".minRingSize: must be in the range [1, 8388608]");
-    assert_refused(f, "{'maxRingSize': 0}", AT ".maxRingSize: must be in the range [1, 8388608]");
+    assert_refused(f, "{'minRingSize': 0}", AT ".minRingSize: must be a whole number from 1 to 8388608");
+    assert_refused(f, "{'maxRingSize': 0}", AT ".maxRingSize: must be a whole number from 1 to 8388608");
     assert_refused(f, "{'min_ring_size': 8388609, 'max_ring_size': '8388609'}",
-                   AT ".min_ring_size: must be in the range [1, 8388608]; " AT
-                      ".max_ring_size: must be in the range [1, 8388608]");
+                   AT ".min_ring_size: must be a whole number from 1 to 8388608; " AT
+                      ".max_ring_size: must be a whole number from 1 to 8388608");
     assert_refused(f, "{'minRingSize': 20, 'maxRingSize': 10}", AT ".maxRingSize: must not be less than minRingSize");
     assert_refused(f, "{'minRingSize': null, 'min_ring_size': 20, 'max_ring_size': 10}",
                    AT ".max_ring_size: must not be less than min_ring_size");
