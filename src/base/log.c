@@ -96,7 +96,8 @@ static int log_read_spec(struct tc_slice spec, unsigned char to[TC_LOG_MODULES])
     return 0;
 }
 
-/* Sets `hidden` from the process's levels and the levels of all sinks. With the lock of rank TC_RANK_LOG. */
+/* Sets `hidden` from the process's levels and the levels of all sinks. With the lock of rank TC_RANK_LOG, or inside of
+ * `once`: there are no sinks before. */
 static void log_update_hidden(void)
 {
     for (int i = 0; i < TC_LOG_MODULES; i++) {
@@ -110,20 +111,20 @@ static void log_update_hidden(void)
     }
 }
 
+/* Changes the process's levels. With the lock of rank TC_RANK_LOG, or inside of `once`. */
 static int log_apply_spec(struct tc_slice spec)
 {
     unsigned char next[TC_LOG_MODULES];
-    tc_lock_take(tc_lock_of_process(TC_RANK_LOG));
     for (int i = 0; i < TC_LOG_MODULES; i++)
         next[i] = atomic_load_explicit(&levels[i], memory_order_relaxed);
     int rc = log_read_spec(spec, next);
     for (int i = 0; i < TC_LOG_MODULES; i++)
         atomic_store_explicit(&levels[i], next[i], memory_order_relaxed);
     log_update_hidden();
-    tc_lock_give(tc_lock_of_process(TC_RANK_LOG));
     return rc;
 }
 
+/* Takes no lock: a fork holds the locks while it waits for foreign sections, in which a line may be logged. */
 static void log_read_environment(void)
 {
     const char *spec = getenv("TORC_LOG");
@@ -136,7 +137,10 @@ int torc_log_set_levels(const char *spec)
     if (!spec)
         return TORC_EINVAL;
     pthread_once(&once, log_read_environment);
-    return log_apply_spec(tc_slice_str(spec));
+    tc_lock_take(tc_lock_of_process(TC_RANK_LOG));
+    int rc = log_apply_spec(tc_slice_str(spec));
+    tc_lock_give(tc_lock_of_process(TC_RANK_LOG));
+    return rc;
 }
 
 /* --- sinks --- */

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/fork.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/wait.h"
 #include "support/cmocka.h"
 
@@ -154,11 +155,22 @@ static void a_fork_waits_for_what_other_threads_hold(void **state)
     expect_fork_waits(NULL);
 }
 
+/* A fork holds the log's lock while it waits for foreign sections, where a thread may log the process's first line. No
+ * test before this one logs. */
+static void the_first_line_takes_no_lock(void **state)
+{
+    (void)state;
+    tc_lock_take(tc_lock_of_process(TC_RANK_LOG));
+    (void)tc_log_enabled(TC_LOG_BASE, TORC_LOG_WARN);
+    tc_lock_give(tc_lock_of_process(TC_RANK_LOG));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_child_parses_while_the_parent_makes_its_first_object),
         cmocka_unit_test(a_fork_waits_for_what_other_threads_hold),
+        cmocka_unit_test(the_first_line_takes_no_lock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
