@@ -419,6 +419,6 @@ void tc_server_conn_new(struct tc_server *s, struct tc_bytestream *bs, torc_cred
     conn->addr_text = tc_addr_text(&bs->peer);
     TC_LOG(TC_LOG_SERVER, TORC_LOG_DEBUG, "%s: connection accepted", conn->addr_text);
     conn->credentials = credentials && credentials->for_servers ? torc_credentials_ref(credentials) : NULL;
-    conn_wait(conn, conn_limit_ms(conn));
+    conn_wait(conn, s->opts.handshake_timeout_ms);
     conn_start(conn, bs);
 }
