@@ -74,6 +74,8 @@ static void test_malformed(void **state)
         char *why = NULL;
         assert_int_equal(tc_target_parse(&t, bad[i], known, NULL, &why), TORC_EINVAL);
         assert_non_null(strstr(why, bad[i]));
+        if (strchr(bad[i], '%'))
+            assert_non_null(strstr(why, "a percent-encoding in it is malformed or stands for a NUL"));
         tc_free(why);
     }
 }
