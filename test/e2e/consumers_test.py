@@ -268,6 +268,39 @@ def test_typed_part_is_configured():
                 check(("helloworld.proto" in steps) == wanted and ("protoc-gen-torc/main.c" in steps) == wanted, f"{target}: {steps}")
 
 
+def test_make_builds_objects_first():
+    """Makefiles have no rule for an object of another target: each target of which the one object of a static library is linked comes before it, also
+    with `make -j`."""
+    with tempfile.TemporaryDirectory() as folder:
+        sh(["cmake", "-S", SOURCE, "-B", folder, "-G", "Unix Makefiles", "-DTORC_TESTS=OFF"])
+        with open(os.path.join(folder, "CMakeFiles", "Makefile2"), encoding="utf-8") as file:
+            order = file.read()
+        for library in ("torc_static", "torc_testing_static", "torc_json_static"):
+            with open(os.path.join(folder, "src", "CMakeFiles", f"{library}.dir", "build.make"), encoding="utf-8") as file:
+                modules = set(re.findall(r"^src/lib[-a-z]*\.o: src/CMakeFiles/(\w+)\.dir/", file.read(), re.M))
+            late = [name for name in modules if f"src/CMakeFiles/{library}.dir/all: src/CMakeFiles/{name}.dir/all\n" not in order]
+            check(modules and not late, f"{library} may be made before {late}")
+
+
+def test_build_without_cmocka():
+    """What a plain `cmake --build` makes has a rule, also where cmocka is not installed and the tests are left out."""
+    if not shutil.which("ninja"):
+        print("ninja is not installed", flush=True)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        finder = os.path.join(folder, "pkg-config")
+        write(finder, '#!/bin/sh\ncase "$*" in *cmocka*) exit 1 ;; esac\nexec pkg-config "$@"\n')
+        os.chmod(finder, 0o755)
+        said = sh(["cmake", "-S", SOURCE, "-B", os.path.join(folder, "b"), "-G", "Ninja", f"-DPKG_CONFIG_EXECUTABLE={finder}"])
+        check("cmocka is not installed" in said, said)
+        built = os.path.join(folder, "b")
+        graph = sh(["ninja", "-C", built, "-t", "graph", "all"])
+        made = set(re.findall(r'-> "(\w+)"', graph))
+        leaves = [name for node, name in re.findall(r'^"(\w+)" \[label="([^"]*)"\]$', graph, re.M) if node not in made]
+        missing = [name for name in leaves if not os.path.exists(os.path.join(built, name))]
+        check(len(leaves) > 100 and not missing, f"no rule makes {missing}")
+
+
 def test_as_a_part_of_a_project():
     if not os.environ.get("TORC_SUBPROJECTS"):
         print("TORC_SUBPROJECTS is not set: FetchContent and add_subdirectory are not tried", flush=True)
@@ -295,4 +328,4 @@ def test_typed_part_of_a_project():
 
 
 main(test_pkg_config, test_find_package, test_testing, test_testing_of_stubs, test_json, test_uninstall, test_typed_part_is_configured,
-     test_as_a_part_of_a_project, test_typed_part_of_a_project)
+     test_make_builds_objects_first, test_build_without_cmocka, test_as_a_part_of_a_project, test_typed_part_of_a_project)
