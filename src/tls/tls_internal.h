@@ -9,7 +9,8 @@
 
 /* Why TLS fails when tc_foreign_enter refused. */
 #define TC_TLS_EXITING "the process is exiting"
-/* Why TLS fails when OpenSSL makes no connection or does not take a setting, for want of memory for instance. */
+/* Why TLS fails when OpenSSL cannot make an SSL or a BIO, or refuses a setting of the SSL, for want of memory for
+ * instance. */
 #define TC_TLS_REFUSED "OpenSSL refused the connection's settings"
 
 struct tc_tls_context {
@@ -76,8 +77,8 @@ struct tc_tls_peer_check {
 /* Makes the context's verification use roots_fn, unless roots_fn is NULL. */
 void tc_tls_prepare_context(struct tc_tls_context *ctx);
 /* Sets up a fresh SSL: its side, name check, SNI, verify callback and app data (`check`, which must outlive the SSL).
- * Returns NULL. Returns the reason, a static text, if OpenSSL refuses a setting, or if `verify` checks names and the
- * name is neither an IP literal nor one that tc_san_is_host accepts. */
+ * Returns NULL; or the reason, a static text, if OpenSSL refuses a setting, or if `verify` checks names and the name is
+ * neither an IP literal nor one that tc_san_is_host accepts. */
 const char *tc_tls_prepare(SSL *ssl, struct tc_tls_peer_check *check);
 /* Client: returns whether the server's certificate is valid for `name` too. Returns true on servers, and where `verify`
  * does not check names. Called after the handshake. */

@@ -1,5 +1,9 @@
-/* Faults around a client that a test can make without privileges: no descriptors left (RLIMIT_NOFILE), a network that
- * stops and goes on, a control plane out of reach (a TCP proxy). faults_wire_test.c has the faults beneath TCP. */
+/* Faults around a client that a test can make without privileges: no descriptors left (RLIMIT_NOFILE); and, by a TCP
+ * proxy that stops (net/wire_proxy.h), a network that stops and goes on, and a control plane out of reach.
+ * faults_wire_test.c has the faults beneath TCP.
+ *
+ * Each test makes its servers, proxy, channels and load, and frees them. The test's thread makes blocking calls. The
+ * channels' runtime (the default one, or the mesh's), the servers, the proxy and the load have threads of their own. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +90,7 @@ static void the_network_stops_and_goes_on(void **state)
 }
 
 /* Without a path to the control plane RPCs go on with the old config. Updates arrive again once the path works, also if
- * the control plane has restarted meanwhile: then over a new connection. */
+ * the control plane stopped meanwhile and starts again: then over a new connection. */
 static void no_way_to_the_control_plane(void **state)
 {
     (void)state;

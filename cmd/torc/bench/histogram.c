@@ -85,7 +85,7 @@ uint64_t histogram_below(const struct histogram *h, uint64_t value)
     uint64_t n = 0;
     if (value >= h->max)
         return h->count;
-    for (unsigned b = 0; b < HISTOGRAM_ROWS * HISTOGRAM_ROW && upper_bound_of(b) <= value; b++)
+    for (unsigned b = 0; b < HISTOGRAM_ROWS * HISTOGRAM_ROW - 1 && upper_bound_of(b) <= value; b++)
         n += h->rows[b / HISTOGRAM_ROW] ? h->rows[b / HISTOGRAM_ROW][b % HISTOGRAM_ROW] : 0;
     return n;
 }

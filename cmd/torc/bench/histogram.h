@@ -1,5 +1,6 @@
 /* A latency histogram as HdrHistogram has it: buckets of at most 1/128 relative width, for values below 2^41 in the
- * caller's unit (nanoseconds: 36 minutes). Larger values are in the last bucket. */
+ * caller's unit (nanoseconds: 36 minutes). Larger values are in the last bucket. One thread at a time uses a
+ * histogram. */
 #ifndef TORC_HISTOGRAM_H
 #define TORC_HISTOGRAM_H
 
@@ -24,7 +25,7 @@ void histogram_merge(struct histogram *h, const struct histogram *from);
  * Values of 2^41 or more count as 2^41 - 1. */
 uint64_t histogram_at(const struct histogram *h, double q);
 /* Returns how many values are at most `value`. Values in the bucket of `value` are left out, unless the bucket ends
- * with `value` or no value is larger. */
+ * with `value` or no value is larger. The last bucket has no end. */
 uint64_t histogram_below(const struct histogram *h, uint64_t value);
 /* Return the mean and the standard deviation of the values themselves; 0 if the histogram is empty. */
 double histogram_mean(const struct histogram *h);

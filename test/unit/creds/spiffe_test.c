@@ -111,7 +111,8 @@ static void refused(const char *json, const char *text)
     tc_validation_fini(&errors);
 }
 
-/* Expects n roots for a leaf with these names (NULL: without names); -1: none, for a reason with this part. */
+/* Expects that tc_spiffe_map_roots gives a leaf with these names (NULL: without names) a list of n roots, which may be
+ * empty; n -1: NULL, and a reason that contains `text`. */
 static void expect_roots(const struct tc_spiffe_map *m, const char *sans, int n, const char *text)
 {
     struct kit_cert leaf = kit_cert_make(&(struct kit_cert_opts){.common_name = "leaf", .sans = sans, .issuer = &root});

@@ -358,8 +358,10 @@ static void put_late_messages(struct kit_h2 *t, int kind)
         fake_h2_headers(t->peer, 1, OK_TRAILERS, true);
 }
 
-/* On a stream that we reset the server may still send as much as the window allows, even as empty messages, and the
- * end. More than that ends the connection. */
+/* On a stream that we reset the server may still send the end, and as many bytes as the window allows, frame heads
+ * included. Frames beyond these bytes are glitches: a window full of empty messages (kind 0) and the rest of a large
+ * message (4) stay within the 10,000 that count_from_now leaves; kinds 1 to 3 exceed them, which ends the
+ * connection. */
 static void late_frames_of_what_we_reset(void **state)
 {
     (void)state;

@@ -1,7 +1,8 @@
 /* Errors of the C API. SPDX-License-Identifier: Apache-2.0
  *
- * A function that runs once, such as a constructor, takes a `torc_error **error` as its last argument. When it fails it
- * returns NULL or a negative number and stores an error there, which the caller frees:
+ * A function whose failure needs an explanation (a constructor, one that begins an RPC, one that converts a message)
+ * takes a `torc_error **error` as its last argument. When it fails it returns NULL or a negative number and stores an
+ * error there, which the caller frees:
  *
  *     torc_error *error = NULL;
  *     torc_channel *channel = torc_channel_new(NULL, "dns:///orders:50051", NULL, &error); // plaintext
@@ -13,8 +14,9 @@
  * `error` may be NULL: the reason is lost then. If *error is set already, the function does nothing and fails, so that
  * a chain of calls needs one check at its end. Nothing is stored when a function succeeds.
  *
- * A function that may run for each message returns an enum torc_code alone. It leaves its outputs untouched when it
- * fails. The outcome of an RPC is not an error of this kind: it is a status (torc/status.h). */
+ * Other functions that can fail, such as those that send and receive on a stream, return an enum torc_code alone, and
+ * leave their outputs untouched when they fail. The outcome of an RPC is not stored in *error: it is a torc_result
+ * (torc/result.h), with a status, and with an error of its own if the RPC failed. */
 #ifndef TORC_ERROR_H
 #define TORC_ERROR_H
 
