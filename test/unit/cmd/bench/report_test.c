@@ -170,7 +170,8 @@ static void test_values_below(void **state)
 {
     static const struct {
         uint64_t value, below;
-    } rows[] = {{0, 1}, {1, 2}, {127, 3}, {128, 3}, {999, 3}, {1007, 4}, {1000000, 4}, {UINT64_C(1) << 41, 4}, {UINT64_MAX, 5}};
+    } rows[] = {{0, 1},         {1, 2}, {127, 3}, {128, 3}, {999, 3}, {1007, 4}, {1000000, 4}, {UINT64_C(1) << 41, 4},
+                {UINT64_MAX, 5}};
     struct histogram h = {0};
     (void)state;
     assert_int_equal(histogram_below(&h, 0), 0);
