@@ -34,6 +34,7 @@ void tc_resource_set_free(struct tc_resource_set *s)
         tc_rstr_unref(t->type_url);
         tc_rstr_unref(t->version);
         tc_rstr_unref(t->version_hint);
+        tc_rstr_unref(t->version_base);
     }
     tc_vec_fini(&s->types);
     tc_free(s);
@@ -47,6 +48,7 @@ struct tc_resource_set *tc_resource_set_copy(const struct tc_resource_set *s)
         struct tc_set_type *to = tc_vec_push(&copy->types);
         to->type_url = tc_rstr_ref(from->type_url);
         to->version = tc_rstr_ref(from->version);
+        to->version_base = tc_rstr_ref(from->version_base);
         to->changes = from->changes;
         for (size_t k = 0; k < from->resources.len; k++)
             *tc_vec_push(&to->resources) = (struct tc_set_resource){
@@ -148,16 +150,17 @@ static bool type_same_content(const struct tc_set_type *a, const struct tc_set_t
     return true;
 }
 
-/* Returns the version of changed content (tc_resource_set_version), a new reference. `old` is the type in the set
- * before; NULL: that set does not have the type. */
+/* Returns the version of changed content (tc_resource_set_version), a new reference. Reads the new t->changes
+ * and t->version_base. `old` is the type in the set before; NULL: that set does not have the type. */
 static struct tc_rstr *type_next_version(const struct tc_set_type *t, const struct tc_set_type *old)
 {
     unsigned long long n = (unsigned long long)t->changes;
-    if (!t->version_hint)
+    if (!t->version_base)
         return tc_rstr_printf("%llu", n);
-    if (old && tc_slice_starts(tc_rstr_slice(old->version), tc_rstr_slice(t->version_hint)))
-        return tc_rstr_printf("%s.%llu", tc_rstr_cstr(t->version_hint), n);
-    return tc_rstr_ref(t->version_hint);
+    bool numbered = !t->version_hint;
+    if (old)
+        numbered |= !old->version_base || tc_slice_starts(tc_rstr_slice(old->version), tc_rstr_slice(t->version_base));
+    return numbered ? tc_rstr_printf("%s.%llu", tc_rstr_cstr(t->version_base), n) : tc_rstr_ref(t->version_base);
 }
 
 void tc_resource_set_version(struct tc_resource_set *s, const struct tc_resource_set *before)
@@ -167,14 +170,13 @@ void tc_resource_set_version(struct tc_resource_set *s, const struct tc_resource
     for (size_t i = 0; i < s->types.len; i++) {
         struct tc_set_type *t = &s->types.data[i];
         const struct tc_set_type *old = type_at(before, tc_rstr_slice(t->type_url));
-        struct tc_rstr *version;
-        if (old && type_same_content(t, old)) {
-            t->changes = old->changes;
-            version = tc_rstr_ref(old->version);
-        } else {
-            t->changes = old ? old->changes + 1 : 1;
-            version = type_next_version(t, old);
-        }
+        bool same = old && type_same_content(t, old);
+        struct tc_rstr *base = t->version_hint && !same ? t->version_hint : old ? old->version_base : NULL;
+        tc_rstr_ref(base);
+        tc_rstr_unref(t->version_base);
+        t->version_base = base;
+        t->changes = !old ? 1 : same ? old->changes : old->changes + 1;
+        struct tc_rstr *version = same ? tc_rstr_ref(old->version) : type_next_version(t, old);
         tc_rstr_unref(t->version);
         t->version = version;
     }

@@ -18,6 +18,7 @@ struct tc_set_type {
     struct tc_rstr *version;      /* NULL before the first tc_resource_set_version */
     struct tc_rstr *version_hint; /* version_info of the documents that it came from, different ones joined by '+';
                                      NULL: none. Copies have none. */
+    struct tc_rstr *version_base; /* the hint that `version` begins with; NULL: `version` is a number, or NULL */
     uint64_t changes;             /* how often the content has changed, as counted by tc_resource_set_version */
     TC_VEC(struct tc_set_resource) resources; /* sorted by name */
 };
@@ -59,9 +60,16 @@ const struct tc_set_type *tc_resource_set_type(const struct tc_resource_set *s, 
 const struct tc_set_resource *tc_set_type_find(const struct tc_set_type *t, struct tc_slice name);
 
 /* Gives each type its version, as the successor of `before` (may be NULL). A type with the same content as in `before`
- * keeps that version. Otherwise its version is the hint, with ".N" behind it if the old version began with the hint; a
- * type without a hint gets the number N of its changes. Types that only `before` has are added as empty types, so that
- * clients hear of the removal. */
+ * keeps that version. Changed content gets one of these versions, where N is the number of the type's changes:
+ *
+ *   HINT      The type has a hint, and `before` does not have the type, or has it with a base and a version that does
+ *             not begin with the hint.
+ *   HINT.N    The type has a hint, but `before` has the type without a base, or with a version that begins with HINT.
+ *   BASE.N    The type has no hint, and `before` has it with a base.
+ *   N         The type has no hint, and `before` has it without a base, or not at all.
+ *
+ * So two contents get the same version only if a document's version_info is an earlier version of the type. Types that
+ * only `before` has are added as empty types, so that clients hear of the removal. */
 void tc_resource_set_version(struct tc_resource_set *s, const struct tc_resource_set *before);
 
 #endif

@@ -315,6 +315,38 @@ static void test_versions_from_files(void **state)
     tc_resource_set_free(before);
 }
 
+/* Resources are put one after the other, as by tc_control_plane_put. No two contents get the same version, whether
+ * their documents have a version_info or not. */
+static void test_versions_of_puts(void **state)
+{
+    (void)state;
+    static const char *const hints[][5] = {{"version_info: \"2\"", "", "", "version_info: \"3\"", ""},
+                                           {"", "", "version_info: \"1\"", "", "version_info: \"4\""}};
+    static const char *const versions[][5] = {{"2", "2.2", "2.3", "3", "3.5"}, {"1", "2", "1.3", "1.4", "4"}};
+    for (size_t row = 0; row < TC_ARRAY_LEN(hints); row++) {
+        struct tc_resource_set *before = NULL;
+        for (int i = 0; i < 5; i++) {
+            struct tc_resource_set *s = tc_resource_set_copy(before);
+            struct tc_validation_errors errors = {0};
+            char *why = NULL;
+            char *text =
+                tc_asprintf("%s\nresources:\n- {\"@type\": " ENDPOINTS ", cluster_name: c%d}\n", hints[row][i], i);
+            json_t *doc = tc_yaml_parse(tc_slice_str(text), &why);
+            assert_non_null(doc);
+            tc_resource_set_add_json(s, doc, &errors);
+            assert_string_equal(tc_validation_text(&errors), "");
+            tc_resource_set_version(s, before);
+            assert_string_equal(tc_resource_set_type(s, tc_slice_str(ENDPOINTS))->version->data, versions[row][i]);
+            tc_validation_fini(&errors);
+            json_decref(doc);
+            tc_free(text);
+            tc_resource_set_free(before);
+            before = s;
+        }
+        tc_resource_set_free(before);
+    }
+}
+
 /* The version_infos of several files are joined, each of them once. */
 static void test_versions_of_several_files(void **state)
 {
@@ -523,6 +555,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_view, setup, teardown),
         cmocka_unit_test_setup_teardown(test_malformed, setup, teardown),
         cmocka_unit_test(test_versions_from_files),
+        cmocka_unit_test(test_versions_of_puts),
         cmocka_unit_test(test_versions_of_several_files),
         cmocka_unit_test(test_wrapped_and_checked),
         cmocka_unit_test(test_bad_files),
