@@ -1,8 +1,13 @@
 /* Memory, from the allocator of the application if it set one (torc_set_allocator); tc_free frees it. A size of 0 gives
  * a block too. If memory runs out, tc_out_of_memory ends the process, after a call of the application's handler
- * (torc_set_out_of_memory_handler). So no function but tc_try_realloc returns NULL, and no caller checks. Where a peer
- * chooses the size, callers use tc_try_realloc, and the operation fails if memory runs out. Sizes are multiplied with
- * an overflow check. Any thread. */
+ * (torc_set_out_of_memory_handler). So no function but tc_try_realloc returns NULL, and no caller checks. Sizes are
+ * multiplied with an overflow check. Any thread.
+ *
+ * Memory whose size a peer announces comes from tc_try_realloc, and the operation fails if memory runs out: a message
+ * and its inflated form, bytes that wait to be read, a response of a control plane and its decoding. What Torc keeps of
+ * a peer's data (headers, accepted resources) is bounded by limits, and comes from the other functions.
+ *
+ * base/mem.c has the functions. libtorc-json has json/memory.c instead, whose tc_try_realloc does not return NULL. */
 #ifndef TC_BASE_MEM_H
 #define TC_BASE_MEM_H
 
