@@ -3,7 +3,9 @@
  *
  * Target, resolver, authority, service config and credentials are checked and fixed here, so that torc_channel_new can
  * refuse them with a reason, and every thread may read them later. If a step fails, tc_channel_unref frees what the
- * steps before it made, and tells plugins.release that the channel was not made (channel_destroy in channel.c).
+ * steps before it made, except for the dialer, which tc_channel_make frees: no member of the channel has it before
+ * conn_config_make. tc_channel_unref also tells plugins.release that the channel was not made (channel_destroy in
+ * channel.c).
  *
  * On the loop, the first call, watch, request to connect or to reset backoffs, or torc_channel_free attaches the
  * channel (tc_channel_attach in channel.c); tc_channel_new_private attaches it at once. Until then nothing connects. */
@@ -204,6 +206,7 @@ torc_channel *tc_channel_make(torc_runtime *rt, const char *target, const struct
         tc_channel_unref(ch);
         return NULL;
     }
+    /* From here on no step may fail: to channel_destroy, `credentials` is the mark of a channel that was made. */
     ch->credentials = torc_credentials_ref(ch->opts.credentials);
     ch->user_agent = ch->opts.user_agent ? tc_rstr_printf("%s torc-c/%s", ch->opts.user_agent, TORC_VERSION)
                                          : tc_rstr_printf("torc-c/%s", TORC_VERSION);
