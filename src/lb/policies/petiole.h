@@ -41,7 +41,9 @@ struct tc_petiole_picker {
 
 struct tc_petiole_ops {
     struct tc_picker_ops picker; /* of a struct tc_petiole_picker; free must be tc_petiole_picker_free */
-    size_t child_size;           /* of the policy's struct for an endpoint */
+    /* The size of the policy's struct for an endpoint. The base allocates the struct zeroed, and frees it after
+     * on_child_end. */
+    size_t child_size;
     /* A child has reported. `before` is its state before the report; it may be the same: a READY child that has another
      * subchannel now reports READY again. The set holds the picker of a READY child already, but nothing was published
      * for the report yet. Must not shut the policy down. NULL: nothing to do. */
@@ -50,7 +52,9 @@ struct tc_petiole_ops {
      * their places changed. The call may come by a task after the change: until then picks find READY children that
      * the last call of on_publish did not see, and miss others that it saw. NULL: nothing to do. */
     void (*on_publish)(struct tc_petiole *p);
-    /* The child is about to end, since its endpoint left the list or the policy ends. NULL: nothing to do. */
+    /* The child is about to end, since its endpoint left the list or the policy ends. Must not read p->children and
+     * p->set: they may be of a new list already, to which the child's index does not belong, and other children may be
+     * freed. NULL: nothing to do. */
     void (*on_child_end)(struct tc_petiole *p, struct tc_petiole_child *c);
 };
 
@@ -59,7 +63,9 @@ struct tc_petiole {
     const struct tc_petiole_ops *ops;
     struct tc_petiole_child **children; /* owned, in the order of the list, each endpoint once */
     size_t n;
-    size_t given;                           /* children before this one have their endpoint of the last update */
+    /* The endpoint children of children[0] to children[given - 1] were made or updated with the last list. The
+     * `endpoint` of each child is of the last list in any case. */
+    size_t given;
     struct tc_petiole_set *set;             /* a reference; NULL: there are no children */
     struct tc_lb_config *pick_first_config; /* a reference, for the endpoint children; NULL after the shutdown */
     struct tc_rstr *resolution_note;        /* of the last update, a reference; NULL: none */
