@@ -1,9 +1,7 @@
 /* Connectivity states of channels and of LB policies. SPDX-License-Identifier: Apache-2.0
  *
- *     enum torc_connectivity state = torc_channel_state(channel, true);
- *     while (state != TORC_CONNECTIVITY_READY)
- *         if (torc_channel_wait_state(channel, state, 5000, &state) != 0)
- *             return fprintf(stderr, "%s after 5 s\n", torc_connectivity_name(state)), 1;
+ *     if (torc_channel_connect(channel, 5000) != 0)
+ *         fprintf(stderr, "not connected: %s\n", torc_connectivity_name(torc_channel_state(channel, false)));
  *
  * An RPC needs none of this: it has its channel connect, and waits for that. Source: gRPC
  * doc/connectivity-semantics-and-api.md. */
