@@ -280,16 +280,18 @@ static struct tc_side_stream *side_streams_refused(const struct tc_side_streams 
     return NULL;
 }
 
-/* `end` of struct tc_side_watch. The last watch ends its stream too, unless the stream must stay (see the head). */
+/* `end` of struct tc_side_watch. Without watches, the stream ends unless it must stay for the next watch (see the
+ * head). */
 static void on_watch_end(struct tc_side_watch *w)
 {
     struct tc_side_stream *s = w->stream;
+    bool in_backoff = !s->rpc && tc_timer_active(&s->timer);
+    bool stays = s->unimplemented ? !side_streams_refused(s->set, s->kind, s) : in_backoff;
     tc_list_remove(&w->link);
     w->stream = NULL;
     if (!tc_list_empty(&s->watches) || !tc_list_empty(&s->due))
         side_stream_on_watches(s);
-    else if (!(s->unimplemented ? side_streams_refused(s->set, s->kind, s) == NULL
-                                : !s->rpc && tc_timer_active(&s->timer)))
+    else if (!stays)
         side_stream_end(s);
 }
 
@@ -371,6 +373,8 @@ void tc_side_streams_reset_backoff(struct tc_side_streams *set)
 void tc_side_streams_use(struct tc_side_streams *set, struct tc_transport *transport)
 {
     struct tc_link *next;
+    /* Closes all streams before it opens the first: side_stream_open counts the set's open streams against the limit of
+     * the new transport, and streams on the old transport must not count. */
     TC_LIST_FOREACH(it, &set->all)
     side_stream_close(side_stream_at(it));
     set->transport = transport;
@@ -378,7 +382,7 @@ void tc_side_streams_use(struct tc_side_streams *set, struct tc_transport *trans
     for (struct tc_link *it = set->all.next; it != &set->all; it = next) {
         struct tc_side_stream *s = side_stream_at(it);
         next = it->next;
-        if (tc_list_empty(&s->watches) && tc_list_empty(&s->due)) {
+        if (tc_list_empty(&s->watches)) {
             side_stream_end(s);
             continue;
         }

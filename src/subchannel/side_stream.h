@@ -19,8 +19,9 @@ void tc_side_streams_init(struct tc_side_streams *set, struct tc_loop *loop, str
 /* Ends all streams. Watches that are left fall silent for good. */
 void tc_side_streams_fini(struct tc_side_streams *set);
 /* Ends the streams on the present transport, and starts others on `transport`, which is borrowed until the next call.
- * NULL: the connection is no longer READY. Calls no watch. Called before the owner drains or closes the present
- * transport, and from its on_gone: a stream would keep a draining transport for ever. */
+ * NULL: the connection is no longer READY. Calls no watch, and is not called from inside a callback of a watch. Called
+ * before the owner drains or closes the present transport, and from its on_gone: a stream would keep a draining
+ * transport for ever. */
 void tc_side_streams_use(struct tc_side_streams *set, struct tc_transport *transport);
 /* Closes open streams until they leave RPCs at least one of the peer's MAX_CONCURRENT_STREAMS, which the peer may have
  * lowered; closes all if the peer allows none. The watches of closed streams hear of it by a task, and these streams
