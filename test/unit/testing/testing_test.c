@@ -67,12 +67,12 @@ static void set(void *arg)
     *(int *)arg = 1;
 }
 
-static torc_testing *ticking; /* the world of the functions below, which set themselves again */
+static torc_testing *the_world; /* the test's; for tick, again_now and free_world, whose `arg` is an int */
 
 static void tick(void *arg)
 {
     ++*(int *)arg;
-    if (torc_testing_after(ticking, 10, tick, arg) != 0)
+    if (torc_testing_after(the_world, 10, tick, arg) != 0)
         *(int *)arg = -1;
 }
 
@@ -81,26 +81,24 @@ static void test_ticks(void **state)
 {
     (void)state;
     int ticks = 0;
-    ticking = torc_testing_new(1, NULL);
-    assert_int_equal(torc_testing_after(ticking, 10, tick, &ticks), 0);
-    assert_int_equal(torc_testing_advance(ticking, 1005), 0);
+    the_world = torc_testing_new(1, NULL);
+    assert_int_equal(torc_testing_after(the_world, 10, tick, &ticks), 0);
+    assert_int_equal(torc_testing_advance(the_world, 1005), 0);
     assert_int_equal(ticks, 100);
-    assert_int_equal(torc_testing_free(ticking), 0);
-    assert_int_equal(ticks, -1);
+    assert_int_equal(torc_testing_free(the_world), 0);
+    assert_int_equal(ticks, -1); /* torc_testing_free calls the tick that still waits, which cannot set another */
 }
 
-/* Posts itself. */
 static void post_again(void *arg)
 {
     ++*(int *)arg;
     torc_runtime_post(torc_runtime_default(), post_again, arg);
 }
 
-/* Sets itself for the same moment. */
 static void again_now(void *arg)
 {
     ++*(int *)arg;
-    torc_testing_after(ticking, 0, again_now, arg);
+    torc_testing_after(the_world, 0, again_now, arg);
 }
 
 /* Work that has no end at one moment: time goes on all the same, and an RPC ends at its deadline. */
@@ -110,26 +108,26 @@ static void test_work_without_end(void **state)
     int posts = 0, nows = 0, late = 0;
     char said[128];
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 3000};
-    ticking = torc_testing_new(1, NULL);
-    torc_testing_set_host(ticking, SERVER, TORC_TESTING_SILENT);
+    the_world = torc_testing_new(1, NULL);
+    torc_testing_set_host(the_world, SERVER, TORC_TESTING_SILENT);
     torc_channel *channel = torc_channel_new(NULL, SERVER, NULL, NULL);
-    assert_int_equal(torc_testing_after(ticking, 0, again_now, &nows), 0);
-    assert_int_equal(torc_testing_run_until_idle(ticking), TORC_ELIMIT);
+    assert_int_equal(torc_testing_after(the_world, 0, again_now, &nows), 0);
+    assert_int_equal(torc_testing_run_until_idle(the_world), TORC_ELIMIT);
     assert_true(nows >= 10000);
     assert_int_equal(torc_runtime_post(torc_runtime_default(), post_again, &posts), 0);
-    assert_int_equal(torc_testing_run_until_idle(ticking), TORC_ELIMIT);
+    assert_int_equal(torc_testing_run_until_idle(the_world), TORC_ELIMIT);
     assert_true(posts >= 10000);
     assert_int_equal(torc_time_ms(), 1000);
-    assert_int_equal(torc_testing_after(ticking, 1500, set, &late), 0);
-    assert_int_equal(torc_testing_advance(ticking, 1499), 0);
+    assert_int_equal(torc_testing_after(the_world, 1500, set, &late), 0);
+    assert_int_equal(torc_testing_advance(the_world, 1499), 0);
     assert_int_equal(late, 0);
-    assert_int_equal(torc_testing_advance(ticking, 1), 0);
+    assert_int_equal(torc_testing_advance(the_world, 1), 0);
     assert_int_equal(torc_time_ms(), 2500);
     assert_int_equal(say(channel, &o, said), TORC_STATUS_DEADLINE_EXCEEDED);
     assert_in_range(torc_time_ms(), 5500, 6500); /* at most a second late */
     assert_int_equal(late, 1);
     torc_channel_free(channel);
-    assert_int_equal(torc_testing_free(ticking), 0);
+    assert_int_equal(torc_testing_free(the_world), 0);
 }
 
 static void on_post(void *arg)
@@ -150,13 +148,13 @@ static void test_poll(void **state)
     (void)state;
     int late = 0;
     int64_t posted = 0;
-    ticking = torc_testing_new(1, NULL);
+    torc_testing *world = torc_testing_new(1, NULL);
     torc_runtime *one = torc_runtime_new(NULL, NULL), *other = torc_runtime_new(NULL, NULL);
-    assert_int_equal(torc_testing_run_until_idle(ticking), 0);
+    assert_int_equal(torc_testing_run_until_idle(world), 0);
     assert_int_equal(torc_runtime_poll(one, 0), 0);
     assert_int_equal(torc_runtime_poll(one, 100), 0);
     assert_int_equal(torc_time_ms(), 1100);
-    assert_int_equal(torc_testing_after(ticking, 50, set, &late), 0); /* an event, but not of the runtime `one` */
+    assert_int_equal(torc_testing_after(world, 50, set, &late), 0); /* an event, but not of the runtime `one` */
     assert_int_equal(torc_runtime_post(other, on_post, &posted), 0);
     assert_int_equal(torc_runtime_poll(one, 100), 0);
     assert_int_equal(torc_time_ms(), 1200);
@@ -168,7 +166,7 @@ static void test_poll(void **state)
     assert_int_equal(posted, 1200);
     assert_int_equal(torc_runtime_free(one), 0);
     assert_int_equal(torc_runtime_free(other), 0);
-    assert_int_equal(torc_testing_free(ticking), 0);
+    assert_int_equal(torc_testing_free(world), 0);
 }
 
 /* The `arg` of poll_again. */
@@ -188,7 +186,7 @@ static void poll_again(void *arg)
 }
 
 /* A function of torc_testing_after polls the runtime that the test polls. Both polls return when the runtime did
- * something. */
+ * something: the inner poll with 0, as any poll of a loop that another poll drives. */
 static void test_poll_inside_a_poll(void **state)
 {
     (void)state;
@@ -211,19 +209,20 @@ static void test_poll_inside_a_poll(void **state)
 
 static void free_world(void *arg)
 {
-    *(int *)arg = torc_testing_free(ticking);
+    *(int *)arg = torc_testing_free(the_world);
 }
 
-/* torc_runtime_poll runs the callback, although no function of the world does. */
+/* torc_testing_free is refused in a callback, also if torc_runtime_poll runs the callback and no function of the world
+ * is under way. */
 static void test_free_inside_a_poll(void **state)
 {
     (void)state;
     int rc = 0;
-    ticking = torc_testing_new(1, NULL);
+    the_world = torc_testing_new(1, NULL);
     assert_int_equal(torc_runtime_post(torc_runtime_default(), free_world, &rc), 0);
     assert_int_equal(torc_runtime_poll(torc_runtime_default(), 0), 1);
     assert_int_equal(rc, TORC_EDEADLK);
-    assert_int_equal(torc_testing_free(ticking), 0);
+    assert_int_equal(torc_testing_free(the_world), 0);
 }
 
 /* Endless work of one world does not hold up the next one. */
@@ -232,15 +231,15 @@ static void test_a_world_begins_afresh(void **state)
     (void)state;
     int nows = 0;
     int64_t posted = 0;
-    ticking = torc_testing_new(1, NULL);
-    assert_int_equal(torc_testing_after(ticking, 0, again_now, &nows), 0);
-    assert_int_equal(torc_testing_run_until_idle(ticking), TORC_ELIMIT);
-    assert_int_equal(torc_testing_free(ticking), 0);
-    ticking = torc_testing_new(1, NULL);
+    the_world = torc_testing_new(1, NULL);
+    assert_int_equal(torc_testing_after(the_world, 0, again_now, &nows), 0);
+    assert_int_equal(torc_testing_run_until_idle(the_world), TORC_ELIMIT);
+    assert_int_equal(torc_testing_free(the_world), 0);
+    the_world = torc_testing_new(1, NULL);
     assert_int_equal(torc_runtime_post(torc_runtime_default(), on_post, &posted), 0);
-    assert_int_equal(torc_testing_advance(ticking, 0), 0);
+    assert_int_equal(torc_testing_advance(the_world, 0), 0);
     assert_int_equal(posted, 1000);
-    assert_int_equal(torc_testing_free(ticking), 0);
+    assert_int_equal(torc_testing_free(the_world), 0);
 }
 
 static void test_time(void **state)
@@ -391,7 +390,8 @@ static void test_giving_up(void **state)
     assert_int_equal(torc_time_ms(), 1000 + 900000);
     assert_int_equal(torc_server_call_cancelled(kept), 0);
     torc_server_call_finish(kept, TORC_STATUS_OK, NULL, NULL);
-    assert_int_equal(torc_testing_cut(world, SERVER), 0); /* no connection is left */
+    /* Only connections that both ends hold count, and the client's end has failed. */
+    assert_int_equal(torc_testing_cut(world, SERVER), 0);
     torc_channel_free(channel);
     torc_server_free(server);
     assert_int_equal(torc_testing_free(world), 0);
