@@ -102,6 +102,9 @@ def test_a_control_plane_cannot_act_on_the_terminal():
     printable(done.stdout)
     printable(done.stderr)
     check("\\u001b[2Jone" in done.stdout + done.stderr, str(done))
+    done = run("xds", "-o", "json", "--timeout", "3s", "xds:///s\x9bv\u202ec", env=env, status=1)
+    printable(done.stdout)
+    check(json.loads(done.stdout)["clientScope"] == "xds:///s\x9bv\u202ec", done.stdout)
 
 
 def test_a_backend_of_a_simulation_cannot_act_on_the_terminal():

@@ -115,6 +115,9 @@ def test_wrong_usage():
                  ["xds:///a", "-o", "xml"], ["xds:///a", "--nonsense"]):
         done = run("xds", *args, status=2)
         check(len(done.stderr.strip().splitlines()) == 1, f"one line for {args}: {done.stderr}")
+    for target in ("xds:///a%ff", os.fsdecode(b"xds:///a\xff"), os.fsdecode(b"xds://\xff/a")):
+        done = run("xds", target, "-o", "json", status=2)
+        check('": it is not UTF-8' in done.stderr and done.stdout == "", f"{target!r}: {done}")
     done = run("xds", "xds:///a", env={"GRPC_XDS_BOOTSTRAP": "", "GRPC_XDS_BOOTSTRAP_CONFIG": ""}, status=1)
     check("GRPC_XDS_BOOTSTRAP" in done.stderr, done.stderr)
     check("xds" in run("--help").stdout and "--watch" in run("xds", "--help").stdout, "help")

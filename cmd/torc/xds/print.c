@@ -162,6 +162,7 @@ void xds_print_changes(const xds_list *list, int64_t now_ns)
 /* Returns the message in the arena. It borrows the resource's bytes. */
 static generic_config *generic_of(const struct xds_seen *s, struct tc_arena *arena)
 {
+    /* Any code but OK: struct xds_seen has only the error's text, and the message shows no code. */
     struct tc_status error = {TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS, s->error};
     struct tc_xds_dump_entry e = {.type = s->type, .name = tc_rstr_slice(s->name)};
     if (!s->gone) {
@@ -186,9 +187,12 @@ void xds_print_json(const xds_list *list, const struct tc_xds_bootstrap *bootstr
     for (size_t i = 0; i < list->len; i++)
         config->generic_xds_configs[i] = generic_of(list->data[i], &arena);
     json_t *json = tc_proto_to_json(&config->base, &(struct tc_proto_json_options){.lower_camel = true});
-    char *text = json ? tc_json_text(json, false) : NULL;
-    puts(text ? text : "{}");
-    cli_flush();
+    char *text = tc_json_text(json, false);
+    struct tc_buf line = {0};
+    cli_json_line(&line, text);
+    tc_buf_append_char(&line, '\n');
+    cli_write(tc_buf_slice(&line));
+    tc_buf_fini(&line);
     tc_free(text);
     json_decref(json);
     tc_arena_fini(&arena);

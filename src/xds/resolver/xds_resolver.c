@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/parse.h"
 #include "base/vec.h"
 #include "xds/domain/client_pool.h"
 #include "xds/lb/policies.h"
@@ -312,11 +313,9 @@ static bool xds_authority(const struct tc_resolver_class *cls, const struct tc_t
                           char **why)
 {
     (void)cls;
-    if (!target->path[0]) {
-        if (why)
-            *why = tc_asprintf("target \"" TC_SHOWN "\" names no service", TC_SHOW(target->text));
-        return false;
-    }
+    /* The path becomes the name of a Listener, and the text becomes client_scope: strings of protobuf. */
+    if (!tc_utf8_valid(tc_slice_str(target->path)) || !tc_utf8_valid(tc_slice_str(target->text)))
+        return tc_refuse(why, "target \"" TC_SHOWN "\": it is not UTF-8", TC_SHOW(target->text));
     tc_data_plane_authority(target, out);
     return true;
 }
