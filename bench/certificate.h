@@ -1,4 +1,4 @@
-/* A certificate made on the spot, for TLS servers of benchmarks. */
+/* A certificate made on the spot, for TLS servers of benchmarks. Any thread. */
 #ifndef TORC_BENCH_CERTIFICATE_H
 #define TORC_BENCH_CERTIFICATE_H
 

@@ -65,8 +65,9 @@ static inline struct tc_slice tc_slice_trim(struct tc_slice a)
     bool maybe = a.len && (a.data[0] <= ' ' || a.data[a.len - 1] <= ' ');
     return TC_UNLIKELY(maybe) ? tc_slice_trim_blanks(a) : a;
 }
-/* Cuts the part before the next `sep`, or the last part, off the front of `*rest` into `*part`. Returns false after the
- * last part. An empty input gives one empty part. Start with `*rest` as the whole and `*more` as true. */
+/* Cuts the part before the next `sep`, and the `sep`, off the front of `*rest`, and stores the part in `*part`. Without
+ * a `sep` the part is all of `*rest`, which stays as it is, and the next call returns false. An empty input gives one
+ * empty part. Start with `*rest` as the whole and `*more` as true. */
 bool tc_slice_split(struct tc_slice *rest, bool *more, char sep, struct tc_slice *part);
 /* Returns a copy with a NUL behind it, which the caller frees with tc_free. */
 char *tc_slice_dup(struct tc_slice a);

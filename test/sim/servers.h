@@ -1,4 +1,5 @@
-/* The servers of the world: two control planes and the backends. Each is a server of the library, on its own loop. */
+/* The servers of the world: two control planes and the backends. Each is a server of the library, on its own loop. The
+ * world's one thread turns all of these loops and calls all functions here. */
 #ifndef SIM_SERVERS_H
 #define SIM_SERVERS_H
 
@@ -9,13 +10,13 @@
 #define SIM_CONTROL_PLANE "10.0.0.1:15010"
 #define SIM_FALLBACK "10.0.0.2:15010" /* has the same resources */
 
-/* A request as its backend got it. Of a refused request id, host and `refused` alone are set. */
+/* A request as its backend got it. If `refused` is set, the other members but id and host are not. */
 struct servers_request {
     uint64_t id;
     unsigned host;
-    bool refused;                /* the backend does not look at it */
+    bool refused;                /* by REFUSED_STREAM; servers_seen does not count it */
     bool has_timeout;            /* the request has a grpc-timeout */
-    int64_t left_ns;             /* with has_timeout: what is left of it, counted from when the headers came */
+    int64_t left_ns;             /* with has_timeout: what is left of it when `seen` is called */
     unsigned previous_attempts;  /* of grpc-previous-rpc-attempts (A6); 0: the header is not there */
     char authority[32], key[16]; /* :authority and x-key, cut to fit; "": the header is not there */
 };
@@ -28,14 +29,14 @@ void servers_end(void);
 
 /* --- the control planes, which have the same resources --- */
 
-/* Puts one resource as the mesh has it: a service's listener, with its routes; a cluster, whose name is set as well; or
- * a cluster's endpoints. */
+/* Puts one resource as the mesh has it: a service's listener, with its routes; a cluster, and the addresses of its DNS
+ * names (sim_name_set); or a cluster's endpoints. */
 void servers_put(const struct sim_mesh *mesh, enum sim_resource kind, unsigned which);
 /* Puts a version of the resource that clients must reject. */
 void servers_put_bad(const struct sim_mesh *mesh, enum sim_resource kind, unsigned which);
 /* Removes the resource. */
 void servers_remove(const struct sim_mesh *mesh, enum sim_resource kind, unsigned which);
-/* Ends all streams of the control planes. */
+/* Ends all ADS streams of the control planes. Streams of load reports stay open. */
 void servers_end_streams(void);
 
 /* The sums of all load reports. */
@@ -62,8 +63,8 @@ struct servers_loads servers_loads(void);
 /* The backend sends GOAWAY on all of its connections. It still takes the requests on their way; with `hasty` it drops
  * them. */
 void servers_goaway(unsigned host, bool hasty);
-/* From now on the backend fails every call with the code, and with the pushback that the call asks for
- * (SIM_NO_PUSHBACK: none). 0: it is well again. */
+/* From now on the backend fails each call when the call's delay is over, with the code and with the pushback that the
+ * call asks for (SIM_NO_PUSHBACK: none). A stream whose delay is over already goes on. 0: it is well again. */
 void servers_set_sick(unsigned host, int code);
 /* Returns how often backends took the call, refusals not counted. */
 unsigned servers_seen(uint64_t id);

@@ -161,7 +161,8 @@ static unsigned inflated(const struct fixture *f, unsigned *least, unsigned *mos
     return all;
 }
 
-/* A turn inflates one ration for all connections together. Connections get equal shares, and so do the streams of a
+/* A turn inflates at most two messages for all connections together: one with what is left of the ration, one with the
+ * ration that is renewed at the turn's end. Connections get equal shares, and so do the streams of a
  * connection, but the first stream may be ahead by what it got before any stream waited. A client whose message is not
  * compressed does not wait. */
 static void connections_share_a_turn(void **state)
@@ -272,7 +273,9 @@ static void replies_are_compressed_in_turns(void **state)
 {
     (void)state;
     compressed_in_turns(SIZE_MAX);
-    compressed_in_turns(BYTES); /* compressed, a reply that gzip cannot make smaller would exceed this limit */
+    /* The limit is the reply's own size, which the largest size that gzip could make of it would exceed: the limit must
+     * be compared with the size that gzip makes. */
+    compressed_in_turns(BYTES);
 }
 
 /* A reply above the limit, compressed or plain, ends its RPC with RESOURCE_EXHAUSTED. */
