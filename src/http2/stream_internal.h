@@ -1,4 +1,5 @@
-/* The inside of a stream that clients and servers share. Loop thread only. */
+/* The inside of a stream that clients and servers share: the first member of struct tc_h2_client_stream, which lies in
+ * the arena of its call, and of struct tc_h2_server_stream, which the connection owns. Loop thread only. */
 #ifndef TC_HTTP2_STREAM_INTERNAL_H
 #define TC_HTTP2_STREAM_INTERNAL_H
 
@@ -13,7 +14,7 @@ struct tc_h2_stream {
     struct tc_link link, ready; /* in streams.all; in at most one of streams.ready, delivered and resting */
     const struct tc_h2_stream_events *events; /* a server's: NULL until tc_h2_server_stream_set_events */
     void *arg;
-    struct tc_arena *arena; /* the client call's, or the server stream's own */
+    struct tc_arena *arena; /* of the headers: the client call's, or the server stream's own */
     int32_t id;             /* -1: nghttp2 does not hold the stream */
     bool server;            /* which half: struct tc_h2_server_stream or struct tc_h2_client_stream */
     bool got_headers;       /* the first header block that counts is complete */
@@ -74,8 +75,8 @@ static inline bool tc_h2_stream_must_rest(const struct tc_h2_stream *s)
 {
     return s->recv.decoder.encoding == TC_H2_GZIP && tc_ration_used_up(tc_loop_ration(s->c->loop));
 }
-/* Takes content of a DATA frame. If a message is asked for, none waits for delivery and the stream need not rest,
- * decodes up to one message. Keeps the rest in recv.pending. Content of a response that is not gRPC goes to
+/* Takes content of a DATA frame. If a message is asked for, neither older bytes nor a decoded message wait and the
+ * stream need not rest, decodes up to one message. Keeps the rest in recv.pending. Content of a response that is not gRPC goes to
  * tc_h2_response_on_body. */
 void tc_h2_stream_on_data(struct tc_h2_stream *s, const uint8_t *data, size_t len);
 /* Decodes waiting bytes up to one message, if a message is asked for, none waits for delivery and the stream need not

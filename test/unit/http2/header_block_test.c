@@ -44,7 +44,7 @@ static void block_writes(struct fake_pipe *pipe, struct fake_h2 *peer, struct tc
 
 /* --- the client --- */
 
-/* The memory of a call that ended: where its stream lay, in the call's arena. NULL before end_call. */
+/* The memory of a call that ended: where its stream lay, in the call's arena. end_call sets it. */
 struct memory {
     struct tc_h2_client_stream *stream;
 };
@@ -143,7 +143,7 @@ static void fill_budget(struct fake_h2 *peer, size_t before)
     while ((left = READ_BUDGET - before - fake_h2_take(peer)->len) > 0) {
         assert_true(left > 9);
         size_t n = TC_MIN(left - 9, (size_t)16384);
-        if (left - 9 - n > 0 && left - 9 - n <= 9)
+        if (left - 9 - n > 0 && left - 9 - n <= 9) /* the next frame needs 9 bytes for its head, and one more */
             n -= 10;
         fake_h2_data(peer, 3, zeros, n, false);
     }

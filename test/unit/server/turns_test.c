@@ -162,9 +162,9 @@ static unsigned inflated(const struct fixture *f, unsigned *least, unsigned *mos
 }
 
 /* A turn inflates at most two messages for all connections together: one with what is left of the ration, one with the
- * ration that is renewed at the turn's end. Connections get equal shares, and so do the streams of a
- * connection, but the first stream may be ahead by what it got before any stream waited. A client whose message is not
- * compressed does not wait. */
+ * ration that is renewed at the turn's end. Connections get equal shares, and so do the streams of a connection, but
+ * the first stream may be ahead by what it got before any stream waited. A client whose message is not compressed does
+ * not wait. */
 static void connections_share_a_turn(void **state)
 {
     struct fixture f;
