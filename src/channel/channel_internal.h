@@ -56,7 +56,8 @@ struct tc_channel_lb {
 
 /* The calls that run. */
 struct tc_channel_calls {
-    struct tc_link all;                /* struct tc_channel_call; a call in DONE while interceptors hold up its end */
+    struct tc_link all;                /* struct tc_channel_call; a call in DONE only while interceptors hold up its
+                                          end */
     size_t n;                          /* calls that have begun and are not in DONE, hedged attempts included */
     uint64_t kept_bytes;               /* of the messages in the calls' send buffers (send_buffer.h) */
     struct tc_retry_throttle throttle; /* with the settings of the service config in force */

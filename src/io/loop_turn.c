@@ -22,8 +22,8 @@
  *
  * A turn that finds the process forked, or exiting, stops between two tasks: it runs nothing more.
  *
- * One thread at a time is inside of a turn (`turn_thread`). Only tc_loop_in_turn is for any thread. loop_internal.h
- * says which members other threads use; tasks and timers belong to their owners. */
+ * One thread at a time is inside of a turn (`turn_thread`). Only tc_loop_in_turn and tc_loop_is_in_a_turn are for any
+ * thread. loop_internal.h says which members other threads use; tasks and timers belong to their owners. */
 #include <assert.h>
 
 #include "base/exit.h"
