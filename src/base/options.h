@@ -76,9 +76,10 @@ extern const struct tc_options_struct tc_options_structs[TC_OPTIONS_KINDS];
 bool tc_options_take(enum tc_options_kind kind, void *to, const void *given, torc_error **error);
 
 /* Does what tc_options_take does, and replaces each 0 by the default and each -1 that the field's range has by what the
- * -1 stands for. "No limit" is INT64_MAX, or the largest value of the field's range (max_idle_connections,
- * max_cancels), or 0 in fields where 0 means that too (memory_limit_bytes, max_calls, max_timeout_ms). Switches become
- * 1 and 0. */
+ * -1 stands for. A default that the table cannot know, since it depends on the process or on another struct
+ * (ring_size_cap, max_connections), stays 0. "No limit" is INT64_MAX, or the largest value of the field's range
+ * (max_idle_connections, max_cancels), or 0 in fields where 0 means that too (memory_limit_bytes, max_calls,
+ * max_timeout_ms). Switches become 1 and 0. */
 bool tc_options_complete(enum tc_options_kind kind, void *to, const void *given, torc_error **error);
 
 /* Returns false with an error (TORC_EINVAL) if the value that `options`, a struct of this version, has for the field is

@@ -61,7 +61,7 @@ struct tc_ads_events {
     const struct tc_resource_set *(*resources)(void *arg, struct tc_slice node_id);
 };
 
-/* `events` must outlive the stream. */
+/* Returns a new stream, for tc_ads_free. `events` must outlive the stream. */
 struct tc_ads *tc_ads_new(const struct tc_ads_events *events, void *arg);
 /* NULL is allowed. */
 void tc_ads_free(struct tc_ads *a);

@@ -78,8 +78,8 @@ void tc_world_run_until(uint64_t at_ns);
  * two, then four, and so on up to a second, until the world comes to rest. Returns false if that is beyond at_ns,
  * although work is left. */
 bool tc_world_step(uint64_t at_ns);
-/* Does all that is due now. No time passes, unless an event's function takes steps of its own. Returns false if there
- * is no end to the work (see tc_world_step). */
+/* Does all that is due now. No time passes, unless a callback or an event's function takes steps of its own, as a
+ * function that blocks does. Returns false if there is no end to the work (see tc_world_step). */
 bool tc_world_run_until_idle(void);
 /* Returns true inside tc_world_step, also on a thread of a pool that the step runs. */
 bool tc_world_in_step(void);

@@ -1,4 +1,5 @@
-/* Values of load, of an RPC and of a server, and reports of them (torc/orca.h). */
+/* Values of load, of an RPC and of a server, and reports of them (torc/orca.h). Any thread, under
+ * the locks that the comments name. */
 #ifndef TC_API_SERVER_LOAD_H
 #define TC_API_SERVER_LOAD_H
 
@@ -16,13 +17,13 @@ struct tc_load_value;
 
 /* The values of an RPC or of a server, each metric and name once. All zero is empty. Guarded by a lock of the owner:
  * the runtime's lock for an RPC, the mutex of struct tc_server_load for a server. The values of an RPC lie in an arena,
- * those of a server are freed with struct tc_server_load. */
+ * those of a server belong to struct tc_server_load. */
 struct tc_load {
     struct tc_load_value *first;
     size_t n;
 };
 
-/* The values of a server; any thread. */
+/* The values of a server. A torc_orca and the server that it reports hold a reference each. */
 struct tc_server_load {
     struct tc_ref ref;
     pthread_mutex_t mutex;
