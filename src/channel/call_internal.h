@@ -53,7 +53,7 @@ struct tc_call_attempt {
     uint64_t random; /* for the pick: kept while the pick is queued; each attempt draws its own */
     bool has_random;
     struct tc_h2_request request;
-    struct tc_h2_stream *stream;      /* in the call's arena; NULL: not opened, or had its on_done */
+    struct tc_h2_stream *stream;      /* in the call's arena; NULL: not opened, or over */
     struct tc_call_tracker *trackers; /* of the pick, until they are notified of the attempt's end */
     struct tc_pick_trace trace;       /* of the last pick, if asked.explain is set */
     const char *outcome;              /* of a dry call's pick ("send", ...); NULL: the call did not come to its pick */
@@ -93,7 +93,7 @@ struct tc_call {
     /* Called when the call is gone (after on_done, or cancelled): gives back the memory, or a reference to it. */
     void (*release)(struct tc_call *c);
 
-    torc_rpc *rpc; /* NULL: the channel has no interceptors, the call is dry or a hedged attempt, or has not begun */
+    torc_rpc *rpc; /* NULL: no interceptors, the call is dry, a hedged attempt or refused, or has not begun */
     struct tc_call_asked asked;
     struct tc_call_deadline deadline;
 
@@ -138,7 +138,7 @@ static inline void tc_call_tell_wire(struct tc_call *c, int event, size_t bytes,
     if (TC_UNLIKELY(c->asked.watch_wire))
         tc_call_tell_wire_now(c, event, bytes, code);
 }
-/* Tells the pick's trackers that the attempt is over (status NULL: the pick was for nothing). */
+/* Tells the pick's trackers that the attempt is over (status NULL: the pick led to no RPC). */
 void tc_call_tell_trackers(struct tc_call *c, const struct tc_status *status, const struct tc_headers *trailers);
 /* Gives back what a call that is gone, or never began, still holds: hedged attempts, credentials, status, peer. The
  * caller then frees the arena, in which headers and trailers lie, and unrefs the channel. Any thread. */

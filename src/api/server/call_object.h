@@ -2,7 +2,10 @@
  *
  * Who may touch what: what is marked "loop" belongs to the loop. What is marked "lock" is under the runtime's lock. The
  * loop sets all else before the handler is called; from then on it is constant, except `ref`, `arena`, and the links by
- * which `task` and `job` are queued. */
+ * which `task` and `job` are queued.
+ *
+ * Three members marked "lock" become constant, and the loop then reads them without the lock: `headers` once
+ * headers_given is set, `ending` once ending_given is set, `arg` once heard_set is set. */
 #ifndef TC_API_SERVER_CALL_OBJECT_H
 #define TC_API_SERVER_CALL_OBJECT_H
 
@@ -74,7 +77,7 @@ struct torc_server_call {
     torc_runtime *rt;                    /* the shard's, borrowed */
     struct torc_arena arena;             /* the application's, which may reset it; of one thread at a time */
     struct tc_call_facts facts;
-    struct tc_rstr *request; /* a reference; NULL: the handler is not unary */
+    struct tc_rstr *request; /* a reference; NULL: the handler is not unary, or interceptors delay the message */
     struct tc_task task;
     struct tc_pool_job job;         /* calls the handler on the method's pool */
     const struct tc_method *method; /* of the job; NULL: the handler needs no pool */
@@ -122,8 +125,8 @@ void tc_api_call_start(const struct tc_method *m, torc_server_call *c);
 void tc_api_call_deliver(torc_server_call *c, struct tc_rstr *message);
 /* Asks the core for messages of reads.owed, as many as it may be asked for now. Loop thread. */
 void tc_api_call_read_owed(torc_server_call *c);
-/* Sends the initial metadata, unless it was sent: before the first message. `headers`: the application's; NULL: none.
- * `core` must not be NULL. Loop thread. */
+/* Sends the initial metadata, unless it was sent. Must come before the first message. `headers`: the application's;
+ * NULL: none. `core` must not be NULL. Loop thread. */
 void tc_api_call_introduce(torc_server_call *c, const struct tc_headers *headers);
 /* Sets `over` to the code unless it is set. Calls on_cancel if the call was neither over nor finished, and `release` if
  * the call is finished. Loop thread. */

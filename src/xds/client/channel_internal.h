@@ -98,7 +98,7 @@ struct tc_xds_ads {
 /* Events of a channel's server. The receivers are layers above the channel; local_client.c names them. */
 struct tc_xds_channel_events {
     /* Handles a response; message and token are borrowed. Returns false if the response cannot be unpacked and cannot
-     * be answered: its nonce cannot be read, or the stream did not ask for its type. */
+     * be answered: its nonce is not text, or the stream did not ask for its type. */
     bool (*on_response)(struct tc_xds_channel *ch, struct tc_rstr *message, struct tc_xds_token *token);
     /* The server cannot be reached, for this reason; takes the status. `of_stream`: a stream ended without a response,
      * or on a response that is too large; false: there is no connection. */

@@ -64,8 +64,8 @@ void tc_xds_client_unref(struct tc_xds_client *c);
 void tc_xds_client_watch(struct tc_xds_client *c, const struct tc_xds_resource_type *type, struct tc_slice name,
                          struct tc_xds_watcher *watcher);
 /* Ends the watch: no callback follows. Does nothing for a watcher that does not watch. When the last watcher of a
- * resource leaves, a task behind those that are queued now drops the subscription and the cached value: a watcher that
- * begins before the task runs still finds both. */
+ * resource leaves, a task drops the subscription and the cached value: a watcher that begins before the task runs still
+ * finds both. */
 void tc_xds_client_unwatch(struct tc_xds_client *c, struct tc_xds_watcher *watcher);
 /* Ends waits after failures: streams and connections that wait to be tried again are tried at once. */
 void tc_xds_client_reset_backoff(struct tc_xds_client *c);

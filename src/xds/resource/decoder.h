@@ -1,6 +1,6 @@
 /* The decoder that all resource types share: the state of one decoding, unpacking, and the small messages that occur in
- * many resources. A function that refuses something adds an error at the present path; a function with a parameter
- * `field` adds it at that field or below it. Any thread decodes, each with a context of its own. */
+ * many resources. A function that refuses something adds an error at the present path or below it; a function with a
+ * parameter `field` adds it at that field or below it. Any thread decodes, each with a context of its own. */
 #ifndef TC_XDS_RESOURCE_DECODER_H
 #define TC_XDS_RESOURCE_DECODER_H
 
