@@ -11,6 +11,7 @@
 #include "http2/glitch_rate.h"
 #include "io/loop.h"
 
+/* Embedded in the connection. */
 struct tc_h2_glitches {
     struct tc_loop *loop;
     struct tc_h2_glitch_rate *rate;   /* of the peer; a reference, which tc_h2_conn_release drops */
