@@ -1,6 +1,7 @@
 /* The inbox of a loop: a lock-free stack of posts from other threads, newest first. The loop takes all of them at once.
  * A zeroed stack is open and empty. A closed stack refuses posts; its `top` points at the stack itself. Posts are
- * chained by `next` alone. Take and close are for the loop's thread, the others for any thread. */
+ * chained by `next` alone; the stack does not own them. Take and close are for the loop's thread, the others for any
+ * thread. */
 #ifndef TC_IO_POSTS_H
 #define TC_IO_POSTS_H
 

@@ -47,8 +47,8 @@ void tc_runtime_unlock(torc_runtime *rt);
  * turn has ended because the process is exiting, or is a child that a callback forked: memory lent to the loop may be
  * taken back then. While the loop is inside a turn, an exit alone does not end a wait. */
 int tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns);
-/* Waits until the turn of the thread that drives the loop ends, at most timeout_ms (-1: no limit). With the lock held,
- * which is released meanwhile. */
+/* Waits until the turn of the thread that drives the loop ends, at most timeout_ms (-1: no limit; must not be 0). With
+ * the lock held, which is released meanwhile. */
 void tc_runtime_await_driver(torc_runtime *rt, int timeout_ms);
 /* Has the tasks run that this thread posted without a wake-up: by a turn of this thread that does not wait, or by
  * waking the thread that drives the loop now. `w` is this thread's. With the lock held, which is released during the

@@ -2,8 +2,9 @@
  *
  * A71 gives each target a client of its own, because a target that lacks a resource may fall back to another server
  * while a target that has all resources stays. An authority with one server has nothing to fall back to, so one client
- * holds its resources for all targets of a group: one ADS stream, one cache. By default a server that also stands in a
- * list with fallbacks is an exception; "torc.share_client" decides for all authorities (tc_xds_bootstrap_shares).
+ * holds its resources for all targets of a group: one ADS stream, one cache. If that server also stands in a list with
+ * fallbacks, the authority is not shared. The bootstrap's "torc.share_client" may say instead that all authorities are
+ * shared, or none (tc_xds_bootstrap_shares).
  *
  *   source   where a bootstrap is from; the bootstrap is read once for all clients of a source
  *   group    targets of one source whose options are equal, as far as group_options_text (client_pool.c) compares them;
