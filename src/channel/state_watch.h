@@ -19,6 +19,7 @@ struct tc_channel_watch {
     void (*fn)(struct tc_channel_watch *watch, enum torc_connectivity state, const struct tc_status *status);
 };
 
+/* Embedded in the channel. */
 struct tc_channel_connectivity {
     struct tc_loop *loop;
     enum torc_connectivity state;
@@ -44,9 +45,9 @@ void tc_state_watch_publish(struct tc_channel_connectivity *c);
 void tc_state_watch_end(struct tc_channel_connectivity *c, bool tell);
 /* Replaces the observer; fn NULL: none. Drops events that were not delivered to the old observer. */
 void tc_state_watch_set_observer(struct tc_channel_connectivity *c, torc_channel_event_fn fn, void *arg);
-/* A tc_conn_observer_fn; `arg` is the struct tc_channel_connectivity. `kind` is kept and must be static;
- * takes a reference to `address`, and copies `reason`. The event is delivered by the serial queue: the caller is below
- * an LB policy or walks over subchannels, and the application may destroy either. */
+/* A tc_conn_observer_fn; `arg` is the struct tc_channel_connectivity. Does nothing without an observer. Keeps `kind`,
+ * which must be static, takes a reference to `address`, and copies `reason`. The serial queue delivers the event: the
+ * caller is below an LB policy or walks over subchannels, and the application may destroy either. */
 void tc_state_watch_on_conn_event(void *arg, const char *kind, struct tc_rstr *address, const char *reason);
 
 #endif

@@ -1,7 +1,7 @@
-/* The config of a policy that has children and few settings of its own. Configs of priority,
- * weighted_target and xds_cluster_manager have an element for each child; those of cds, xds_cluster_impl,
- * xds_wrr_locality and random_subsetting have one element. A config owns a reference to each name and child config.
- * Immutable and counted, any thread. */
+/* The config of a policy that has children and few settings of its own. Configs of priority, weighted_target and
+ * xds_cluster_manager have an element for each child; those of cds, xds_cluster_impl, xds_wrr_locality and
+ * random_subsetting have one element. A config owns a reference to each name and child config. Immutable and counted,
+ * any thread. */
 #ifndef TC_LB_CHILD_CONFIGS_H
 #define TC_LB_CHILD_CONFIGS_H
 

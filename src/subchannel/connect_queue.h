@@ -1,8 +1,8 @@
 /* The connect queue of a pool: which connections may begin to connect, and when. Loop thread only.
  *
  * A connection embeds a struct tc_connect_entry, and asks with tc_connect_queue_want. The entry's `begin` is called
- * when its turn has come, possibly from inside tc_connect_queue_want. `begin` must call tc_connect_queue_began. See
- * connect_queue.c for the order and the limits. */
+ * when its turn has come, possibly from inside tc_connect_queue_want. `begin` must call tc_connect_queue_began. The
+ * queue owns its channels and lines. See connect_queue.c for the order and the limits. */
 #ifndef TC_SUBCHANNEL_CONNECT_QUEUE_H
 #define TC_SUBCHANNEL_CONNECT_QUEUE_H
 
