@@ -59,7 +59,7 @@ struct torc_rpc {
     uint32_t passed;  /* interceptors that have let the RPC go on: their on_status is called */
     struct tc_sight *first_sight, **last_sight; /* what observers have not been told yet */
     struct tc_task tell;
-    bool begun;                 /* the request has passed on_start */
+    bool begun;                 /* of a channel: the request has passed on_start */
     bool ending;                /* the walk past on_status has begun, or tc_rpc_end was called */
     bool waits_at_end;          /* of a channel: the outcome waits for an interceptor, or behind a received message */
     bool sent_plain, sent_last; /* of sent.message */

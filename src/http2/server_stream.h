@@ -19,8 +19,8 @@ struct tc_h2_server_events {
     void (*on_compressed)(void *arg, size_t bytes);
 };
 
-/* Must be called inside the connection's on_stream: a stream that has no events when on_stream returns is reset.
- * `events` is borrowed until the stream is over. */
+/* Must be called inside the connection's on_stream: a stream that has no events when on_stream returns is reset. May be
+ * called again later, to replace the events. `events` is borrowed until it is replaced or the stream is over. */
 void tc_h2_server_stream_set_events(struct tc_h2_stream *s, const struct tc_h2_server_events *events, void *arg);
 /* Returns the request's metadata with the pseudo-headers ":path" and ":authority"; borrowed until the stream is
  * over. */

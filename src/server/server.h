@@ -54,7 +54,8 @@ struct tc_server_opts {
     uint64_t idle_timeout_ms; /* without a call: GOAWAY, then closed handshake_timeout_ms later, or 20 s later without
                                  that limit; 0: never (default) */
     size_t max_connections;   /* 0: no limit (default). At the limit see tc_server_accept. */
-    bool calls_give_way; /* at max_connections a connection with calls may be closed, too; resets: REFUSED_STREAM */
+    bool calls_give_way; /* at max_connections a connection with calls may be closed, too; a call that is then reset
+                            gets REFUSED_STREAM */
     bool status_at_end;  /* calls that end with their connection get a status; false, or while the stream has a message:
                             a reset */
     void *owner;         /* for tc_server_call_owner and `route` */
@@ -145,9 +146,9 @@ void tc_server_hold(struct tc_server *s, bool hold);
  *   with calls_give_way: a connection whose client has taken a message.
  *
  * The peer address (IPv6: its /64) with the most connections comes first, then the order of the list. Of the last kind
- * the connection that has taken the most messages gives way; among equals, the connection that is quiet the longest. An
- * address, whose new connection counts, does not displace another that has fewer connections. If no connection gives
- * way, the new one is closed. */
+ * the connection that has taken the most messages gives way; among equals, the connection that is quiet the longest.
+ * The new connection counts for its address, and no connection of an address with fewer connections gives way to it. If
+ * no connection gives way, the new one is closed. */
 void tc_server_accept(struct tc_server *s, struct tc_bytestream *bs);
 /* Serves a connection as tc_server_accept does, with credentials as tc_server_listen_with takes them. The caller has
  * counted the connection in opts.load. */

@@ -114,7 +114,7 @@ bool tc_dep_walk(struct tc_dependency_manager *m, const struct tc_virtual_host *
 
 /* Marks the collections of an EDS resource. Returns whether the resource and all its collections are known. */
 bool tc_dep_eds_walk(struct tc_dependency_manager *m, struct tc_dep_node *eds);
-/* Returns a node's EDS value (not NULL) with its collections' endpoints, borrowed. Renews the note if it has any. */
+/* Returns an EDS node's value (not NULL) with its collections' endpoints, borrowed. With collections, renews `note`. */
 const struct tc_eds *tc_dep_eds_complete(const struct tc_dependency_manager *m, struct tc_dep_node *eds);
 
 /* --- snapshots (dependency_snapshot.c) and texts (dependency_status.c) --- */
