@@ -82,8 +82,8 @@ struct torc_stream {
     struct tc_initial initial;   /* of the response, in core.arena */
     struct tc_lent lent_message; /* of the last torc_stream_receive */
     bool told;                   /* the application has seen the outcome, which must not change any longer */
-    bool receiving;              /* a thread is in torc_stream_receive */
-    bool draining;               /* torc_stream_finish drops messages, but keeps one for the result */
+    bool receiving;              /* a thread is in torc_stream_receive, or between its two steps (api/typed.h) */
+    bool draining;               /* torc_stream_finish drops messages; without on_message it keeps one for the result */
     bool delivered;              /* the last callback has returned, or the RPC ended and has no callback */
 };
 
