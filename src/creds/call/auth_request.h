@@ -36,8 +36,8 @@ struct tc_auth_request;
 /* An RPC that waits for metadata, embedded in the call. */
 struct tc_auth_waiter {
     struct tc_auth_request *request; /* NULL: the waiter does not wait */
-    /* Called at most once for a request, from the loop, never from inside of get. Both are borrowed; `error` counts if
-     * `metadata` is NULL. */
+    /* Called at most once for a request, from the loop, never from inside of the credentials' `get` (call.h). Metadata
+     * and error are borrowed; `error` counts if `metadata` is NULL. */
     void (*fn)(struct tc_auth_waiter *w, struct tc_auth_metadata *metadata, const struct tc_status *error);
 };
 
