@@ -89,13 +89,16 @@ list(JOIN TORC_STATIC_LIBS " " TORC_PC_LIBS)
 # The pkg-config file finds its prefix from where it lies, so that a staged or moved tree works.
 file(RELATIVE_PATH TORC_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/torc.pc.in ${PROJECT_BINARY_DIR}/torc.pc @ONLY)
-configure_file(${PROJECT_SOURCE_DIR}/cmake/torc-stubs.pc.in ${PROJECT_BINARY_DIR}/torc-stubs.pc @ONLY)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/torc-json.pc.in ${PROJECT_BINARY_DIR}/torc-json.pc @ONLY)
+if(TORC_XDS) # generated code needs the functions of messages, which only a library with xDS has
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/torc-stubs.pc.in ${PROJECT_BINARY_DIR}/torc-stubs.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/torc-stubs.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
 if(TORC_TESTING)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/torc-testing.pc.in ${PROJECT_BINARY_DIR}/torc-testing.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/torc-testing.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endif()
-install(FILES ${PROJECT_BINARY_DIR}/torc.pc ${PROJECT_BINARY_DIR}/torc-stubs.pc ${PROJECT_BINARY_DIR}/torc-json.pc
+install(FILES ${PROJECT_BINARY_DIR}/torc.pc ${PROJECT_BINARY_DIR}/torc-json.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/torcConfig.cmake.in ${PROJECT_BINARY_DIR}/torcConfig.cmake
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/torc

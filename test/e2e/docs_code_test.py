@@ -17,18 +17,18 @@ from support.kit import BUILD, SOURCE, TORC, WAIT, blocks, check, main, running
 READER = {
     "docs/guide/calls.md": ("void use(const void *data, size_t size);",
                             "torc_channel *channel, const void *request, size_t size, torc_error *error, int code, "
-                            "struct torc_call_options options, torc_credentials *credentials"),
-    "docs/guide/choosing-a-policy.md": ("", "torc_credentials *credentials, torc_error *error"),
+                            "struct torc_call_options options"),
+    "docs/guide/choosing-a-policy.md": ("", "torc_error *error"),
     "docs/guide/connections.md": ("void start_connecting(void *arg, const char *address, torc_dial *dial);\n"
                                   "void watch_registry(void *arg, const char *name, torc_resolver_listener *listener);\n"
                                   "void unwatch_registry(void *arg);",
                                   "torc_dial *dial, int fd, torc_resolver_listener *listener, void *registry, torc_credentials *credentials, "
                                   "torc_error *error"),
-    "docs/guide/deadlines.md": ("", "torc_credentials *credentials, torc_channel *channel, const char *method, const void *request, size_t size, "
+    "docs/guide/deadlines.md": ("", "torc_channel *channel, const char *method, const void *request, size_t size, "
                                 "struct torc_call_options options, torc_result **results, torc_server_call *call, torc_error *error, "
                                 "const char *service_config"),
     "docs/guide/interceptors.md": ("void start_to_ask(void *arg, const char *method, torc_pending *pending);", "torc_credentials *credentials"),
-    "docs/guide/lb-policy.md": ("#include <jansson.h>", "torc_credentials *credentials, torc_error *error"),
+    "docs/guide/lb-policy.md": ("#include <jansson.h>", "torc_error *error"),
     "docs/guide/servers.md": ('#include "helloworld.torc.h"', "torc_server *server, torc_server_call *call, torc_server_call **kept, torc_error *error"),
     "docs/guide/stubs.md": ('#include "google/rpc/error_details.pb-c.h"\n#include "helloworld.torc.h"\n#include "order.torc.h"',
                             "torc_server_call *call, const torc_result *result, torc_arena *arena, torc_channel *channel, torc_error *error, "
