@@ -1,4 +1,4 @@
-/* Numbers, durations and encodings from text. parse.c has the numbers and tc_utf8_valid, encoding.c the rest. Parsers
+/* Numbers, durations and sizes from text (parse.c), encodings (encoding.c), and the check of UTF-8 (parse.c). Parsers
  * and decoders that return int return 0 or TORC_EPARSE, accept no leading or trailing space and no sign unless said,
  * and leave the output untouched on failure. Encoders and decoders append to `out`. Pure functions, any thread. */
 #ifndef TC_BASE_PARSE_H

@@ -43,8 +43,9 @@ struct tc_retry_outcome {
     bool resendable;                   /* the call is not committed, and its messages fit the buffers */
 };
 
-/* Counts the failure for the throttle. Returns true if another attempt follows, *delay_ms from now. Without a retry
- * policy, returns false and counts nothing. */
+/* Takes a token from the throttle if the status is retryable, or the server forbids further attempts
+ * (TC_PUSHBACK_STOP). Returns true if another attempt follows, *delay_ms from now. Without a retry policy, returns
+ * false and takes no token. */
 bool tc_retry_next(struct tc_retry *r, struct tc_retry_throttle *throttle, const struct tc_retry_outcome *o,
                    struct tc_rng *rng, uint64_t *delay_ms);
 

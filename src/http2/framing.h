@@ -34,7 +34,7 @@ static inline bool tc_h2_decoder_idle(const struct tc_h2_decoder *d)
 int tc_h2_decoder_push(struct tc_h2_decoder *d, const void *data, size_t len, size_t *used, struct tc_rstr **message,
                        struct tc_status *error);
 
-/* Writes the prefix of a message of `len` bytes, at most TC_H2_MESSAGE_MAX. */
+/* Writes the prefix of a message of `len` bytes, at most TC_H2_MESSAGE_MAX (http2/stream.h). */
 void tc_h2_prefix(uint8_t prefix[TC_H2_PREFIX_LEN], bool compressed, size_t len);
 /* Returns the length that a prefix announces. */
 static inline size_t tc_h2_prefix_len(const uint8_t p[TC_H2_PREFIX_LEN])

@@ -22,7 +22,7 @@ struct tc_h2_receiver {
 struct tc_h2_sender {
     struct tc_slice message;    /* as it is sent: the owner's bytes, or those of `compressed` */
     struct tc_rstr *compressed; /* NULL: the message is the owner's; kept until on_written, or the end */
-    /* The limit of a message, and the size of the message that was rejected last, both after compression. */
+    /* The limit of a message, and the size of the message that tc_h2_stream_send rejected last; after compression. */
     size_t max_bytes, rejected_bytes;
     size_t at; /* how many bytes were gathered for writing, of prefix and message together */
     uint8_t prefix[TC_H2_PREFIX_LEN];
@@ -33,6 +33,7 @@ struct tc_h2_sender {
     bool deferred;       /* nghttp2 asks for data again only after tc_h2_stream_resume */
     bool headers_sent;   /* our first HEADERS left nghttp2 */
     bool reset_sent;     /* our RST_STREAM left nghttp2, whether nghttp2 or we decided on it */
+    /* Of the messages that are to be compressed. TC_H2_IDENTITY: none is compressed. */
     enum tc_h2_encoding encoding;
 };
 

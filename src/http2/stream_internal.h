@@ -76,8 +76,8 @@ static inline bool tc_h2_stream_must_rest(const struct tc_h2_stream *s)
     return s->recv.decoder.encoding == TC_H2_GZIP && tc_ration_used_up(tc_loop_ration(s->c->loop));
 }
 /* Takes content of a DATA frame. If a message is asked for, neither older bytes nor a decoded message wait and the
- * stream need not rest, decodes up to one message. Keeps the rest in recv.pending. Content of a response that is not gRPC goes to
- * tc_h2_response_on_body. */
+ * stream need not rest, decodes up to one message. Keeps the rest in recv.pending. Content of a response that is not
+ * gRPC goes to tc_h2_response_on_body. */
 void tc_h2_stream_on_data(struct tc_h2_stream *s, const uint8_t *data, size_t len);
 /* Decodes waiting bytes up to one message, if a message is asked for, none waits for delivery and the stream need not
  * rest. */

@@ -13,7 +13,7 @@
 /* Zero-initialised it is empty. Both maps hold indexes of `all`. */
 struct tc_outlier_set {
     size_t n;
-    struct tc_outlier **all;            /* owned, with each of the n elements; none is NULL */
+    struct tc_outlier **all;            /* owned, as are the n elements; NULL: the element moved to a later set */
     struct tc_endpoint_map by_endpoint; /* by the set of addresses */
     struct tc_addr_map by_addr;         /* by each address: the first endpoint that has it */
 };
