@@ -1,4 +1,5 @@
-/* The state and the functions of keepalive.c, whose head explains enum tc_h2_age_state. Loop thread only. */
+/* The state and the functions of keepalive.c, whose head explains enum tc_h2_age_state. The state is a member of the
+ * connection. Loop thread only. */
 #ifndef TC_HTTP2_KEEPALIVE_STATE_H
 #define TC_HTTP2_KEEPALIVE_STATE_H
 
@@ -38,7 +39,7 @@ void tc_h2_keepalive_wake(struct tc_h2_conn *c);
 void tc_h2_keepalive_on_ping(struct tc_h2_conn *c);
 /* We sent headers or data: the peer may ping. */
 void tc_h2_keepalive_on_sent(struct tc_h2_conn *c);
-/* Starts the wait for the answer to a graceful GOAWAY. */
+/* Starts the wait for the answer to the PING that follows the first GOAWAY of a drain. */
 void tc_h2_keepalive_await_notice(struct tc_h2_conn *c);
 /* Ends the connection after a while, unless it ends before: only our GOAWAY is left to be sent. */
 void tc_h2_keepalive_await_last(struct tc_h2_conn *c);

@@ -1,7 +1,7 @@
 /* Checks the bytes of a protobuf message before they are unpacked: protobuf-c 1.4.1 recurses without a limit, cuts
  * strings at a NUL, accepts invalid UTF-8 and keeps unknown fields. The walk is iterative and follows the descriptor;
- * it allocates nothing for most messages, two arrays for messages that are deep or whose types have many fields, and a
- * copy of the kept bytes only when something is stripped. Pure functions, any thread. */
+ * it allocates nothing for most messages, at most two arrays for messages that are deep or whose types have many
+ * fields, and a copy of the kept bytes only when something is stripped. Pure functions, any thread. */
 #ifndef TC_PROTO_SCAN_H
 #define TC_PROTO_SCAN_H
 

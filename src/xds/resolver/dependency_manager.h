@@ -1,5 +1,6 @@
-/* XdsDependencyManager (A74): watches the listener and the resources that the listener leads to, and reports one whole
- * configuration once each of them is known: a value or an error. Loop thread only. */
+/* XdsDependencyManager (A74): watches the listener and the resources that the listener leads to, and reports
+ * configurations. A configuration is whole: a value or an error of each of these resources is known. The caller owns
+ * the manager. Loop thread only. */
 #ifndef TC_XDS_RESOLVER_DEPENDENCY_MANAGER_H
 #define TC_XDS_RESOLVER_DEPENDENCY_MANAGER_H
 

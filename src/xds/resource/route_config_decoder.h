@@ -1,5 +1,5 @@
-/* Decodes a table of virtual hosts, of a RouteConfiguration or inline in a Listener, and the parts of its routes. Any
- * thread decodes, each with a context of its own. */
+/* Decodes a table of virtual hosts, of a RouteConfiguration or inline in a Listener, and the parts of its routes. The
+ * decoder's arena keeps what the decoded structs point at. Any thread decodes, each with a decoder of its own. */
 #ifndef TC_XDS_RESOURCE_ROUTE_CONFIG_DECODER_H
 #define TC_XDS_RESOURCE_ROUTE_CONFIG_DECODER_H
 
