@@ -31,7 +31,8 @@ static inline struct tc_pick_args tc_call_pick_args(struct tc_call *c, struct tc
 
 /* Appends to `b` what the call waits for in its stage, for people. Returns the text of `b`, valid until `b` changes. */
 const char *tc_call_awaited_text(struct tc_call *c, struct tc_buf *b);
-/* Picks for a dry call, sets attempt.outcome, and ends the call: with the failure of the pick, or else with OK. */
+/* Picks for a dry call, sets attempt.outcome, and ends the call: with the pick's status if the outcome is "fail" or
+ * "drop", else with OK. */
 void tc_call_explain_pick(struct tc_call *c, const struct tc_pick_args *args);
 /* Returns a new array, which the caller owns, of the addresses (at most 16) whose connection a dry call waits for.
  * `channel_json` is the text of tc_channel_describe. */

@@ -11,11 +11,12 @@ struct tc_queued {
     void (*fn)(struct tc_queued *q); /* called when the wait is over; the entry is off the queue */
 };
 
+/* Embedded in the channel. */
 struct tc_pick_queue {
     struct tc_loop *loop;
     struct tc_link config; /* waits for a resolver's result */
     struct tc_link pick;   /* waits for another picker */
-    struct tc_task retry;  /* tries `pick` again; the owner cancels it at the end */
+    struct tc_task retry;  /* tries `pick` again; the channel cancels it at its end */
 };
 
 /* `loop` is borrowed. Any thread, before the queue is used. */

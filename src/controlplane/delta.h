@@ -8,7 +8,7 @@
 
 struct tc_delta;
 
-/* `events` must outlive the stream. */
+/* Returns a new stream, for tc_delta_free. `events` must outlive the stream. */
 struct tc_delta *tc_delta_new(const struct tc_ads_events *events, void *arg);
 /* NULL is allowed. */
 void tc_delta_free(struct tc_delta *d);

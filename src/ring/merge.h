@@ -17,7 +17,7 @@ struct tc_ring_entries {
                        the end); ascending */
 };
 
-/* How the new ring differs from the old one. */
+/* How the new ring differs from the old one. tc_ring_update owns the arrays. */
 struct tc_ring_change {
     uint32_t *old_to_new;  /* the new index of each old item, UINT32_MAX for a removed one; NULL if `shifted` */
     bool shifted;          /* the index of old items from `first` on changes by `shift`, that of other items does not */

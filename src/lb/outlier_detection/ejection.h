@@ -11,7 +11,7 @@ struct tc_outlier_count {
     uint64_t failures;
 };
 
-/* One endpoint. A new one is zero-initialised, except `endpoint`. */
+/* One endpoint, owned by a struct tc_outlier_set (endpoints.h). A new one is zero-initialised, except `endpoint`. */
 struct tc_outlier {
     struct tc_endpoint *endpoint;  /* borrowed from the list; known again by its set of addresses (A61) */
     struct tc_outlier_count now;   /* RPCs that ended since the last sweep */

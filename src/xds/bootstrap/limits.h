@@ -1,5 +1,5 @@
 /* Caps on hostile sizes, which the bootstrap's member "torc.limits" may set. Other programs that read the bootstrap
- * ignore the member. Zero means not set: the default holds. Any thread. */
+ * ignore the member. Zero means not set: the default holds. The bootstrap has the struct. Any thread. */
 #ifndef TC_XDS_BOOTSTRAP_LIMITS_H
 #define TC_XDS_BOOTSTRAP_LIMITS_H
 
@@ -12,8 +12,9 @@ struct tc_xds_limits {
     uint64_t decode_bytes;           /* memory for decoding a resource, and for unpacking a response; default 48 MiB */
     uint64_t resources_per_response; /* default 65536 */
     uint64_t held_bytes;             /* of all resources that one client has in use, as received; default 256 MiB */
-    /* The defaults of the limits below are in xds/resource/registry.c. In one resource; above their defaults, `routes`
-     * and `aggregate_clusters` also raise limits of xds/resolver: */
+    /* The limits below are for one resource, unless a comment says otherwise. Their defaults are in
+     * xds/resource/registry.c. `routes` and `aggregate_clusters` above their defaults also raise limits of
+     * xds/resolver. */
     uint64_t eds_priorities, eds_localities, eds_endpoints, eds_drop_categories;
     uint64_t virtual_hosts, routes, http_filters, aggregate_clusters;
     uint64_t regex_bytes;         /* of one pattern */

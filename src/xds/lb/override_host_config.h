@@ -8,7 +8,7 @@
 struct tc_override_host_settings {
     bool sessions;            /* false: no RPC has a session, and the policy only withholds draining endpoints */
     unsigned statuses;        /* bits by enum tc_health: endpoints that a session may use */
-    uint64_t idle_timeout_ms; /* A75: how long the policy keeps an own subchannel that no session uses */
+    uint64_t idle_timeout_ms; /* A75: how long the policy keeps a subchannel of its own that no session uses */
 };
 
 struct tc_override_host_config {

@@ -13,7 +13,7 @@ struct tc_load_store {
     void (*on_users)(void *arg);     /* n_used is no longer 0, or is 0 again: the LRS stream begins or ends */
     void (*on_gathered)(void *arg);  /* no source is pending any longer; NULL until the first gather */
     void *arg;                       /* of on_users and on_gathered */
-    bool by_endpoint;                /* for clusters that are made from now on, too */
+    bool by_endpoint;                /* tc_load_store_by_endpoint; a new cluster takes it over */
     /* A cluster got its first user (`used`), or lost its last one. NULL: nobody asks. */
     void (*on_use)(void *arg, const struct tc_load_cluster *cluster, bool used);
     void *on_use_arg;

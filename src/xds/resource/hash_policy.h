@@ -1,4 +1,5 @@
-/* The hash policies of a route (A42), or of a cluster's LB policy: data and computation. Immutable. Any thread. */
+/* The hash policies of a route (A42), or of a cluster's LB policy: data and computation. The resource's
+ * arena owns the policies. Immutable. Any thread. */
 #ifndef TC_XDS_RESOURCE_HASH_POLICY_H
 #define TC_XDS_RESOURCE_HASH_POLICY_H
 
