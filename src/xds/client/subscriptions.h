@@ -16,7 +16,8 @@ void tc_xds_ads_request(struct tc_xds_channel *ch, size_t type);
 void tc_xds_ads_outdate(struct tc_xds_channel *ch, bool superseded);
 /* Starts a timer of one second, unless the timer runs. The timer replaces the stream if tc_xds_ads_has_superseded is
  * true then: on this stream the server would not send again the values that it has sent, or whose versions it was given
- * (A71). Does nothing without a stream, nor on a stream with no request that was sent or that gives a version. */
+ * (A71). While another thread decodes a response, the timer starts again instead. Does nothing without a stream, nor on
+ * a stream with no request that was sent or that gives a version. */
 void tc_xds_ads_replace_soon(struct tc_xds_channel *ch);
 /* Returns whether another server has superseded the value of an entry that this channel's server is asked for. */
 bool tc_xds_ads_has_superseded(struct tc_xds_channel *ch);
