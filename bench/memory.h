@@ -18,7 +18,7 @@ extern "C" {
 
 /* Return the resident bytes of the process: memory_resident all of them, memory_own the anonymous ones alone (RssAnon),
  * which are the process's own memory. Both functions give free memory of the heap back to the system first, and return
- * 0 if /proc/self/status cannot be read. */
+ * 0 if /proc/self/status cannot be read. Any thread. */
 double memory_resident(void);
 double memory_own(void);
 

@@ -13,13 +13,17 @@
 
 struct tc_resolver;
 
-/* A resolver's result. The receiver takes over all references (tc_resolver_result_fini). */
+/* A resolver's result. The receiver takes over all references (tc_resolver_result_fini).
+ *
+ * A result without endpoints is an error. An error alone goes to the LB policy, and the service config and the selector
+ * of the last result stay. An error with an lb_config but no selector (xDS) says that nothing can be routed: the policy
+ * is updated, and new RPCs fail with `status`, unless they wait for ready. */
 struct tc_resolver_result {
     struct tc_endpoints *endpoints;      /* NULL: there are no endpoints, and `status` says why */
     struct tc_status status;             /* of the endpoints */
     struct tc_rstr *service_config;      /* JSON, or NULL */
     struct tc_lb_config *lb_config;      /* decided by the resolver (xDS), wins over the service config's; NULL: none */
-    struct tc_config_selector *selector; /* NULL: the service config's method configs apply */
+    struct tc_config_selector *selector; /* NULL, with endpoints: the service config's method configs apply */
     void *attributes;                    /* for the LB policies (the XdsConfig); NULL: none */
     void (*attributes_unref)(void *attributes); /* releases `attributes` */
 };
@@ -56,7 +60,8 @@ struct tc_resolver_ops {
     void (*reset_backoff)(struct tc_resolver *r);
     /* Frees the resolver. No callback comes after it returns. */
     void (*shutdown)(struct tc_resolver *r);
-    /* Appends what the resolver waits for before its first report, for people, or nothing. May be NULL. */
+    /* Appends what the resolver waits for before it can report a result that RPCs can use, for people, or nothing. May
+     * be NULL. */
     void (*pending)(const struct tc_resolver *r, struct tc_buf *out);
 };
 

@@ -39,7 +39,6 @@ static char *scheme_lower(struct tc_slice s)
 static char *part_decode(struct tc_slice s)
 {
     struct tc_buf b = {0};
-    tc_buf_cstr(&b);
     if (tc_uri_decode(&b, s) != 0 || memchr(tc_buf_cstr(&b), '\0', b.len)) {
         tc_buf_fini(&b);
         return NULL;

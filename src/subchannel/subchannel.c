@@ -64,16 +64,19 @@ static void on_deliver(struct tc_task *task)
     tc_free(n);
 }
 
-/* Calls the observer with the connection's new state, before the handle shows it. IDLE counts only after READY. */
+/* Calls the observer with the connection's new state, before the handle shows it. After READY every other state means
+ * first that the last transport is closed; otherwise IDLE means nothing to the observer. */
 static void handle_observe(struct handle *h, const struct tc_connection *c)
 {
-    static const char *const kinds[] = {[TORC_CONNECTIVITY_IDLE] = "closed",
-                                        [TORC_CONNECTIVITY_CONNECTING] = "connect",
+    static const char *const kinds[] = {[TORC_CONNECTIVITY_CONNECTING] = "connect",
                                         [TORC_CONNECTIVITY_READY] = "connected",
                                         [TORC_CONNECTIVITY_TRANSIENT_FAILURE] = "connect_failed"};
-    if (!h->observer || (c->state == TORC_CONNECTIVITY_IDLE && h->shown != TORC_CONNECTIVITY_READY))
+    if (!h->observer)
         return;
-    h->observer(h->observer_arg, kinds[c->state], c->address, tc_status_text(&c->status));
+    if (h->shown == TORC_CONNECTIVITY_READY)
+        h->observer(h->observer_arg, "closed", c->address, tc_status_text(&c->status));
+    if (c->state != TORC_CONNECTIVITY_IDLE)
+        h->observer(h->observer_arg, kinds[c->state], c->address, tc_status_text(&c->status));
 }
 
 static void on_connection_state(struct tc_connection_watch *watch)

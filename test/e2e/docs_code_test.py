@@ -138,6 +138,7 @@ def test_lb_policy_settings():
         return  # an application is not linked with the sanitizers' runtime
     policy, settings = blocks("docs/guide/lb-policy.md", "c")
     program = policy[:policy.index("torc_channel *channel")].replace(".credentials = credentials, ", "")
+    program = re.sub(r"^torc_credentials \*credentials = .*\n", "", program, flags=re.M)
     for old, new in (("    torc_lb_child *at[MOST];\n};\n", f"    torc_lb_child *at[MOST];\n    char header[64];\n}};\n{settings}"),
                      ("    (void)config_json;\n", "    read_header(config_json, p->header);\n"),
                      ('"tenant"', "p->header"), (".pick = pick,", ".pick = pick, .check_config = check_config,")):

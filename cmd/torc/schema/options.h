@@ -1,4 +1,5 @@
-/* Options of the subcommands that know the types of messages: where the types come from, and where to write them. */
+/* Options of the subcommands that know the types of messages: where the types come from, and where to write them.
+ * Main thread only. */
 #ifndef TORC_SCHEMA_OPTIONS_H
 #define TORC_SCHEMA_OPTIONS_H
 

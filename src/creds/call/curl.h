@@ -37,10 +37,11 @@ struct tc_curl {
 };
 #undef TC_CURL_MEMBER
 
-/* Usable after tc_curl_find returned true. */
+/* Set from the start in curl_linked.c, and filled by tc_curl_find in curl_loaded.c. Usable after tc_curl_find returned
+ * true. */
 extern struct tc_curl tc_curl;
 
-/* Fills tc_curl. Returns false, and the reason in `why`, when libcurl cannot be loaded. Called once. */
+/* Makes tc_curl usable. Returns false, and the reason in `why`, when libcurl cannot be loaded. Called once. */
 bool tc_curl_find(char *why, size_t why_bytes);
 
 #endif

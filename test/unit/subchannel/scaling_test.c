@@ -44,6 +44,7 @@ static struct tc_transport *transports[PEERS]; /* in the order of their first RP
 static int n_peers;
 static struct tc_subchannel *subchannels[HANDLES];
 static enum torc_connectivity states[HANDLES];
+static struct tc_buf told; /* the kinds that the observer of subchannel 0 was told, each behind a blank */
 static struct tc_scaling scalings[HANDLES];
 static struct rpc rpcs[RPCS];
 static size_t n_rpcs;
@@ -116,6 +117,12 @@ static void on_state(void *arg, enum torc_connectivity state, const struct tc_st
 {
     (void)status;
     *(enum torc_connectivity *)arg = state;
+}
+
+static void on_event(void *arg, const char *kind, struct tc_rstr *address, const char *reason)
+{
+    (void)arg, (void)address, (void)reason;
+    tc_buf_printf(&told, " %s", kind);
 }
 
 static struct tc_creds_handshake *creds_start(torc_credentials *c, struct tc_loop *l, struct tc_bytestream *bs,
@@ -206,6 +213,7 @@ static int teardown(void **state)
     }
     tc_loop_free(loop);
     tc_pool_free(pool);
+    tc_buf_fini(&told);
     assert_null(attempt);
     return 0;
 }
@@ -213,7 +221,8 @@ static int teardown(void **state)
 /* Makes subchannel i, whose channel or cluster allows max_connections, and connects it. */
 static void subchannel_make(int i, uint32_t max_connections)
 {
-    subchannels[i] = tc_subchannel_new(pool, config, endpoint, &endpoint->addrs[0], on_state, &states[i], NULL, NULL);
+    subchannels[i] = tc_subchannel_new(pool, config, endpoint, &endpoint->addrs[0], on_state, &states[i],
+                                       i == 0 ? on_event : NULL, NULL);
     tc_scaling_init(&scalings[i]);
     tc_scaling_set(&scalings[i], max_connections);
     tc_scaling_add(&scalings[i], subchannels[i]);
@@ -440,7 +449,7 @@ static void the_largest_maximum_counts(void **state)
 }
 
 /* The loss of the last connection sends back the RPCs that wait. The state depends on the attempt to have another
- * connection: under way, in backoff, or none. */
+ * connection: under way, in backoff, or none. In any case the observer is told that the connection is closed. */
 static void the_state_when_connections_are_lost(void **state)
 {
     TC_CASE(CS07);
@@ -448,10 +457,11 @@ static void the_state_when_connections_are_lost(void **state)
         bool refuse; /* the attempt, before the connection is lost */
         uint32_t max;
         enum torc_connectivity state;
+        const char *told;
     } rows[] = {
-        {false, 2, TORC_CONNECTIVITY_CONNECTING},
-        {true, 2, TORC_CONNECTIVITY_TRANSIENT_FAILURE},
-        {false, 1, TORC_CONNECTIVITY_IDLE},
+        {false, 2, TORC_CONNECTIVITY_CONNECTING, " connect connected closed connect connected"},
+        {true, 2, TORC_CONNECTIVITY_TRANSIENT_FAILURE, " connect connected closed connect_failed"},
+        {false, 1, TORC_CONNECTIVITY_IDLE, " connect connected closed"},
     };
     for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++) {
         open_first(rows[i].max, 1);
@@ -472,6 +482,7 @@ static void the_state_when_connections_are_lost(void **state)
             assert_int_equal(states[0], TORC_CONNECTIVITY_READY);
         }
         assert_int_equal(attempts, rows[i].max);
+        assert_string_equal(tc_buf_cstr(&told), rows[i].told);
         teardown(state);
         setup(state);
     }
