@@ -1,6 +1,6 @@
 /* The settings of a channel's connections. Channels share connections if the compared members are equal (connection_key
- * in pool.c). Counted. Any thread may hold, add and drop references, and read the members, except `gone` and the
- * content of `health`: these two change, and belong to the loop's thread. */
+ * in pool.c). Counted. Any thread may hold, add and drop references, and read the members, except `gone`,
+ * `keepalive_raised_ms` and the content of `health`: these three change, and belong to the loop's thread. */
 #ifndef TC_SUBCHANNEL_CONN_CONFIG_H
 #define TC_SUBCHANNEL_CONN_CONFIG_H
 
@@ -27,6 +27,8 @@ struct tc_conn_config {
     struct tc_dialer *dialer; /* opens the connections (io/dialer.h), a reference; NULL: connect(2) */
     /* Not compared: */
     bool gone;                       /* of the channel's own config: the channel has ended */
+    uint64_t keepalive_raised_ms;    /* of the channel's own config (A8): new connections of the channel use at least
+                                        this keepalive time; 0: no server has sent too_many_pings */
     bool is_private;                 /* the config's channel is private (to an xDS server, say) */
     uint32_t max_connections;        /* A105: upper limit for a subchannel, whatever service config or cluster say */
     struct tc_health_checks *health; /* of the channel, whose own config owns them; NULL: off */
@@ -42,8 +44,9 @@ struct tc_conn_config *tc_conn_config_ref(struct tc_conn_config *c);
 /* NULL is allowed. */
 void tc_conn_config_unref(struct tc_conn_config *c);
 
-/* Returns the channel's own config, borrowed. Its `gone` is the channel's, and its address identifies the channel. */
-static inline const struct tc_conn_config *tc_conn_config_of_channel(const struct tc_conn_config *c)
+/* Returns the channel's own config, borrowed. Its `gone` and its `keepalive_raised_ms` are the channel's, and its
+ * address identifies the channel. */
+static inline struct tc_conn_config *tc_conn_config_of_channel(struct tc_conn_config *c)
 {
     return c->channel ? c->channel : c;
 }

@@ -242,6 +242,25 @@ static void connection_lose(struct tc_connection *c, const struct tc_status *why
     connection_set_state(c, state, tc_status_ref(why));
 }
 
+/* Returns the keepalive time of a new transport; 0: off. */
+static uint64_t next_keepalive_ms(struct tc_conn_config *config)
+{
+    uint64_t raised_ms = tc_conn_config_of_channel(config)->keepalive_raised_ms;
+    return config->keepalive_time_ms ? TC_MAX(config->keepalive_time_ms, raised_ms) : 0;
+}
+
+/* A8: the server has ended a transport with ENHANCE_YOUR_CALM, too_many_pings. New connections of the channel use at
+ * least double the transport's keepalive time. Transports that began with the same time double it once together,
+ * however many of them servers end. */
+static void raise_keepalive(struct tc_connection *c, uint64_t time_ms)
+{
+    struct tc_conn_config *channel = tc_conn_config_of_channel(c->config);
+    uint64_t doubled_ms = time_ms > UINT64_MAX / 2 ? UINT64_MAX : time_ms * 2;
+    channel->keepalive_raised_ms = TC_MAX(channel->keepalive_raised_ms, doubled_ms);
+    TC_LOG(TC_LOG_CHANNEL, TORC_LOG_WARN, "%s: too many keepalive pings for the server: now every %llu ms",
+           c->address->data, (unsigned long long)channel->keepalive_raised_ms);
+}
+
 static void on_gone(void *arg, struct tc_transport *t, const struct tc_status *why, bool too_many_pings)
 {
     struct tc_connection *c = arg;
@@ -249,12 +268,8 @@ static void on_gone(void *arg, struct tc_transport *t, const struct tc_status *w
     count_barren(c, t);
     if (c->side_streams.transport == t)
         tc_side_streams_use(&c->side_streams, oldest);
-    if (too_many_pings && c->keepalive_time_ms) {
-        /* A8: the server answered with ENHANCE_YOUR_CALM, too_many_pings. */
-        c->keepalive_time_ms = c->keepalive_time_ms > UINT64_MAX / 2 ? UINT64_MAX : c->keepalive_time_ms * 2;
-        TC_LOG(TC_LOG_CHANNEL, TORC_LOG_WARN, "%s: too many keepalive pings for the server: now every %llu ms",
-               c->address->data, (unsigned long long)c->keepalive_time_ms);
-    }
+    if (too_many_pings && tc_transport_keepalive_ms(t))
+        raise_keepalive(c, tc_transport_keepalive_ms(t));
     if (!oldest) {
         connection_lose(c, why);
         return;
@@ -330,7 +345,7 @@ static void on_handshake(void *arg, struct tc_bytestream *bs, const struct tc_st
     opts.limits.max_send_message_bytes = SIZE_MAX;
     opts.limits.max_header_list_bytes = (size_t)TC_MIN(c->config->max_header_list_bytes, SIZE_MAX);
     opts.limits.max_request_header_bytes = (size_t)TC_MIN(c->config->max_request_header_bytes, SIZE_MAX);
-    opts.keepalive.time_ms = c->keepalive_time_ms;
+    opts.keepalive.time_ms = next_keepalive_ms(c->config);
     opts.keepalive.timeout_ms = c->config->keepalive_timeout_ms;
     opts.glitch_rate = c->glitch_rate;
     opts.keepalive.without_calls = c->config->keepalive_without_calls;
@@ -388,7 +403,7 @@ static void attempt_begin(struct tc_connection *c)
     /* A18: with keepalive on, TCP_USER_TIMEOUT is the keepalive timeout. */
     struct tc_connect_opts opts = {
         .proxy = c->addr.proxy_hop != NULL,
-        .user_timeout_ms = c->keepalive_time_ms ? c->config->keepalive_timeout_ms : 0,
+        .user_timeout_ms = c->config->keepalive_time_ms ? c->config->keepalive_timeout_ms : 0,
     };
     const struct tc_addr *to = tc_addr_to_dial(&c->addr);
     if (c->config->dialer)
@@ -474,7 +489,6 @@ struct tc_connection *tc_connection_new(struct tc_connection_env *env, struct tc
     tc_list_init(&c->attempt.entry.due);
     c->attempt.entry.begin = on_turn_to_connect;
     c->state = TORC_CONNECTIVITY_IDLE;
-    c->keepalive_time_ms = config->keepalive_time_ms;
     c->barren = tc_barren_new();
     tc_backoff_init(&c->backoff, &config->backoff);
     c->glitch_rate = tc_h2_glitch_rate_new();

@@ -75,7 +75,6 @@ struct tc_connection {
     struct tc_backoff backoff;
     struct tc_barren *barren;              /* a reference */
     struct tc_h2_glitch_rate *glitch_rate; /* the server's glitches, on all transports to it; a reference */
-    uint64_t keepalive_time_ms;            /* the config's, doubled each time it was too short for the server (A8) */
     /* Ends an attempt that takes too long; while `backing_off`, ends the backoff; else, in READY, looks at the
      * credentials again. */
     struct tc_timer timer;

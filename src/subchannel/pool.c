@@ -180,6 +180,15 @@ static struct tc_rstr *connection_key(const struct tc_conn_config *k, const stru
     return tc_rstr_of_buf(&b);
 }
 
+/* Replaces the config by another one, perhaps of another channel; takes a reference. Their compared members must be
+ * equal. */
+static void connection_set_config(struct tc_connection *c, struct tc_conn_config *config)
+{
+    tc_conn_config_ref(config);
+    tc_conn_config_unref(c->config);
+    c->config = config;
+}
+
 struct tc_connection *tc_pool_connection(struct tc_pool *p, struct tc_conn_config *config, const struct tc_addr *addr)
 {
     struct tc_rstr *key = connection_key(config, addr);
@@ -190,21 +199,13 @@ struct tc_connection *tc_pool_connection(struct tc_pool *p, struct tc_conn_confi
         if (tc_list_linked(&c->idle)) {
             tc_list_remove(&c->idle);
             p->n_idle--;
+            connection_set_config(c, config);
         }
         return c;
     }
     c = tc_connection_new(&p->env, key, config, addr);
     HASH_ADD_KEYPTR(hh, p->table, key->data, key->len, c);
     return c;
-}
-
-/* Replaces the config by another one, perhaps of another channel; takes a reference. Their compared members must be
- * equal. */
-static void connection_set_config(struct tc_connection *c, struct tc_conn_config *config)
-{
-    tc_conn_config_ref(config);
-    tc_conn_config_unref(c->config);
-    c->config = config;
 }
 
 /* Returns whether READY connections of this channel are not kept for others once the channel is gone. */

@@ -24,6 +24,7 @@ struct tc_transport {
     struct tc_transport_group *group;         /* NULL: not in use */
     struct tc_link member;                    /* of group->in_use */
     uint64_t began_ms;                        /* of tc_transport_group_join; 0 before */
+    uint64_t keepalive_ms;                    /* of the options; 0: off */
     struct tc_h2_conn *h2;                    /* owned */
     struct tc_rstr *address;                  /* a reference */
     const struct tc_transport_events *events; /* NULL once the owner drained the transport, or on_gone was called */
@@ -220,6 +221,7 @@ struct tc_transport *tc_transport_new(struct tc_loop *loop, struct tc_bytestream
     t->arg = arg;
     tc_list_init(&t->member);
     tc_list_append(list, &t->link);
+    t->keepalive_ms = opts->keepalive.time_ms;
     t->h2 = tc_h2_conn_new(loop, bs, opts, &h2_events, t);
     return t;
 }
@@ -252,6 +254,11 @@ struct tc_transport *tc_transport_of_link(struct tc_link *link)
 struct tc_h2_conn *tc_transport_h2(const struct tc_transport *t)
 {
     return t->h2;
+}
+
+uint64_t tc_transport_keepalive_ms(const struct tc_transport *t)
+{
+    return t->keepalive_ms;
 }
 
 uint64_t tc_transport_began_ms(const struct tc_transport *t)

@@ -91,6 +91,8 @@ struct tc_transport *tc_transport_of_link(struct tc_link *link);
 struct tc_h2_conn *tc_transport_h2(const struct tc_transport *t);
 /* Returns began_ms of tc_transport_group_join. */
 uint64_t tc_transport_began_ms(const struct tc_transport *t);
+/* Returns the keepalive time with which the transport began; 0: off. */
+uint64_t tc_transport_keepalive_ms(const struct tc_transport *t);
 /* Called from on_gone for a transport that is gone soon after its attempt began, and has answered no RPC yet, but still
  * may: its end resets `barren` to 0 or adds 1. Takes a reference to `barren`. */
 void tc_transport_judge_later(struct tc_transport *t, struct tc_barren *barren);

@@ -5,12 +5,11 @@
  *
  * Each test calls init, which makes the loop, the pool, the config and the places, and fini, which frees them all. A
  * place owns its subchannel, its pipe and its server. The loop is manual, on virtual time, and the test's thread turns
- * it. The servers are scripted, except in test_too_many_pings_for_a_server. Read first: struct place, init, hold. */
+ * it. The servers are scripted. Read first: struct place, init, hold. */
 #include <stdio.h>
 #include <sys/resource.h>
 
 #include "base/mem.h"
-#include "server/server.h"
 #include "subchannel/connection.h"
 #include "subchannel/subchannel.h"
 #include "subchannel/transport.h"
@@ -23,7 +22,7 @@ struct place {
     struct tc_subchannel *sc;     /* NULL: the policy holds none */
     enum torc_connectivity state; /* of `sc`, as its policy was told last; SHUTDOWN before the first state */
     struct fake_pipe *pipe;       /* of the last connection; the client has end 0; NULL: nobody has connected */
-    struct fake_h2 *peer;         /* the scripted server at end 1 of `pipe`; NULL: there is none, or `server` has it */
+    struct fake_h2 *peer;         /* the scripted server at end 1 of `pipe`; NULL without `pipe` */
     unsigned attempts;            /* to connect, counted when they are granted */
 };
 
@@ -34,7 +33,6 @@ static size_t n_places;
 static struct tc_loop *loop;
 static struct tc_pool *pool;
 static struct tc_conn_config *config;
-static struct tc_server *server;      /* used instead of scripted servers, when set */
 static size_t silent_from = SIZE_MAX; /* from this place on, servers accept and stay silent */
 
 /* An attempt to connect, which its task grants in the loop's next turn. */
@@ -59,8 +57,7 @@ static void drop_peer(struct place *p)
 {
     if (!p->pipe)
         return;
-    if (p->peer)
-        fake_h2_free(p->peer);
+    fake_h2_free(p->peer);
     fake_pipe_free(p->pipe);
     p->pipe = NULL;
     p->peer = NULL;
@@ -72,13 +69,11 @@ static void on_granted(struct tc_task *task)
     struct place *p = c->place;
     drop_peer(p);
     p->pipe = fake_pipe_new(loop);
-    p->peer = server ? NULL : fake_h2_new(p->pipe, 1, true);
+    p->peer = fake_h2_new(p->pipe, 1, true);
     p->attempts++;
     c->fn(c->arg, fake_pipe_end(p->pipe, 0), NULL);
-    if (p->peer && (size_t)(p - places) < silent_from)
+    if ((size_t)(p - places) < silent_from)
         fake_h2_start(p->peer);
-    else if (!p->peer)
-        tc_server_accept(server, fake_pipe_end(p->pipe, 1));
     tc_free(c);
 }
 
@@ -561,11 +556,11 @@ static uint64_t first_ping_ms(struct place *p, uint64_t at_most_ms)
     return waited;
 }
 
-/* A8: each GOAWAY with too_many_pings doubles the keepalive time of the next connection to the address. */
+/* A8: each GOAWAY with too_many_pings doubles the keepalive time of the channel's next connections, to any address. */
 static void test_too_many_pings(void **state)
 {
     (void)state;
-    init(30000, 1000, 2);
+    init(30000, 1000, 3);
     config->keepalive_time_ms = 10000;
     config->keepalive_without_calls = true;
     uint64_t expected = 10000;
@@ -590,49 +585,69 @@ static void test_too_many_pings(void **state)
     tc_subchannel_connect(places[0].sc);
     tc_loop_drain(loop);
     assert_in_range(first_ping_ms(&places[0], 2 * expected), expected, expected + 1000);
-    /* Other addresses are pinged as configured. */
     hold(1);
-    assert_in_range(first_ping_ms(&places[1], 20000), 10000, 11000);
+    assert_in_range(first_ping_ms(&places[1], 2 * expected), expected, expected + 1000);
+    /* So are connections that a cluster secures. Connections of another channel begin with its own time. */
+    struct tc_conn_config *own = config;
+    config = tc_conn_config_secured(own, own->creds, own->server_name);
+    give_up(1);
+    fake_h2_goaway(places[1].peer, 0, 0, "");
+    tc_loop_drain(loop);
+    hold(1);
+    tc_loop_drain(loop);
+    assert_int_equal(places[1].attempts, 2);
+    assert_in_range(first_ping_ms(&places[1], 2 * expected), expected, expected + 1000);
+    tc_conn_config_unref(config->channel);
+    config->channel = NULL; /* now of a second channel */
+    config->keepalive_raised_ms = 0;
+    hold(2);
+    assert_in_range(first_ping_ms(&places[2], 20000), 10000, 11000);
+    tc_conn_config_unref(own);
     fini();
 }
 
-/* Torc's client and Torc's server: the client's keepalive time doubles until the server accepts it. */
-static void test_too_many_pings_for_a_server(void **state)
+/* Connections that began with the same keepalive time double it once together. */
+static void test_too_many_pings_at_once(void **state)
 {
     (void)state;
-    struct tc_server_opts opts;
-    tc_server_opts_init(&opts);
-    opts.http2.keepalive.min_interval_ms = 25000;
-    opts.http2.keepalive.without_calls = true;
-    init(30000, 1000, 1);
-    server = tc_server_new(loop, &opts);
+    enum { N = 100 };
+    init(30000, 1000, N + 1);
     config->keepalive_time_ms = 10000;
     config->keepalive_without_calls = true;
-    uint64_t lasted_ms[8];
-    size_t n = 0;
-    hold(0);
-    for (uint64_t began_ms = tc_loop_now_ms(loop); tc_loop_now_ms(loop) - began_ms < 2000000;) {
-        tc_loop_advance(loop, 100);
-        if (places[0].state == TORC_CONNECTIVITY_READY)
-            continue;
-        assert_in_range(n, 0, TC_ARRAY_LEN(lasted_ms) - 1);
-        lasted_ms[n++] = tc_loop_now_ms(loop) - began_ms;
-        tc_subchannel_connect(places[0].sc);
-        tc_loop_drain(loop);
-        assert_int_equal(places[0].state, TORC_CONNECTIVITY_READY);
-        began_ms = tc_loop_now_ms(loop);
-    }
-    /* A ping is early if it comes less than 25 s after the last ping that was not early. The third early ping of a
-     * connection ends it. Of pings each 10 s the second, third and fifth are early; of pings each 20 s, the second,
-     * fourth and sixth. */
-    assert_int_equal(n, 2);
-    assert_in_range(lasted_ms[0], 50000, 50200);
-    assert_in_range(lasted_ms[1], 120000, 120200);
-    tc_subchannel_release(places[0].sc);
-    places[0].sc = NULL;
-    tc_server_free(server);
+    for (size_t i = 0; i < N; i++)
+        hold(i);
+    tc_loop_drain(loop);
+    for (size_t i = 0; i < N; i++)
+        fake_h2_goaway(places[i].peer, 0, 11, "too_many_pings");
+    tc_loop_drain(loop);
+    assert_int_equal(places[N - 1].state, TORC_CONNECTIVITY_IDLE);
+    hold(N);
+    assert_in_range(first_ping_ms(&places[N], 40000), 20000, 21000);
     fini();
-    server = NULL;
+}
+
+/* The keepalive time is raised for the channel that uses the connection, although another channel has made it. */
+static void test_too_many_pings_of_a_shared_connection(void **state)
+{
+    (void)state;
+    init(30000, 1000, 2);
+    config->keepalive_time_ms = 10000;
+    config->keepalive_without_calls = true;
+    struct tc_conn_config *maker = config;
+    hold(0);
+    tc_loop_drain(loop);
+    give_up(0);
+    config = tc_conn_config_secured(maker, maker->creds, maker->server_name);
+    tc_conn_config_unref(config->channel);
+    config->channel = NULL; /* now of a second channel */
+    tc_conn_config_unref(maker);
+    hold(0);
+    assert_int_equal(places[0].attempts, 1);
+    fake_h2_goaway(places[0].peer, 0, 11, "too_many_pings");
+    tc_loop_drain(loop);
+    hold(1);
+    assert_in_range(first_ping_ms(&places[1], 40000), 20000, 21000);
+    fini();
 }
 
 /* No answer to a ping: the connection is dead, and its policy is notified. */
@@ -666,7 +681,8 @@ int main(void)
         cmocka_unit_test(test_none_kept),
         cmocka_unit_test(test_left_close_first),
         cmocka_unit_test(test_too_many_pings),
-        cmocka_unit_test(test_too_many_pings_for_a_server),
+        cmocka_unit_test(test_too_many_pings_at_once),
+        cmocka_unit_test(test_too_many_pings_of_a_shared_connection),
         cmocka_unit_test(test_keepalive_timeout),
         cmocka_unit_test(test_connected_again_beside_silent_ones),
     };

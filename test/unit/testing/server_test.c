@@ -1,5 +1,6 @@
 /* Servers of a world (torc/testing.h): handlers that answer late, stream, wait on a pool, and call other servers. The
- * order of events, which depends on the seed alone. What a server without options does.
+ * order of events, which depends on the seed alone. What a server without options does. Keepalive between Torc's
+ * clients and Torc's servers.
  *
  * Each test makes the world, and frees its pool and its handles. Handlers run on the test's thread, inside a function
  * that turns the world, unless their method has a pool: these run on the pool's threads, and may block. One thread at a
@@ -430,6 +431,64 @@ static void test_defaults(void **state)
     world_end(server, channel);
 }
 
+/* --- keepalive --- */
+
+static void on_say(torc_server_call *call, const torc_message *request, void *arg)
+{
+    (void)request;
+    (void)arg;
+    torc_server_call_reply(call, "x", 1);
+}
+
+/* Starts a server at `address` that answers /t.Test/Say, and never answers /t.Test/Hold. The caller frees the
+ * server. */
+static torc_server *pinged_server(const char *address, const struct torc_server_options *options)
+{
+    static int64_t over;
+    struct torc_handler says = {TORC_SIZE(torc_handler), .unary = on_say};
+    struct torc_handler holds = {TORC_SIZE(torc_handler), .stream = on_hold, .arg = &over};
+    torc_server *server = torc_server_new(options, NULL);
+    assert_int_equal(torc_server_add_method(server, "/t.Test/Say", &says, NULL), 0);
+    assert_int_equal(torc_server_add_method(server, "/t.Test/Hold", &holds, NULL), 0);
+    assert_int_equal(torc_server_listen(server, address, torc_credentials_insecure(), NULL, NULL), 0);
+    assert_int_equal(torc_server_start(server, NULL), 0);
+    return server;
+}
+
+static int64_t connections(const torc_server *server)
+{
+    return torc_server_count(server, TORC_SERVER_CONNECTIONS);
+}
+
+/* A8: the keepalive time that too_many_pings has doubled stays the channel's, also when its policy drops the connection
+ * (pick_first) and for the addresses of other servers (round_robin). */
+static void test_too_many_pings(void **state)
+{
+    static const char *const policies[] = {"{\"loadBalancingConfig\":[{\"pick_first\":{}}]}",
+                                           "{\"loadBalancingConfig\":[{\"round_robin\":{}}]}"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct torc_server_options so = {TORC_SIZE(torc_server_options), .min_ping_interval_ms = 60000,
+                                         .pings_without_calls = TORC_ON};
+        struct torc_channel_options o = {TORC_SIZE(torc_channel_options),    .credentials = torc_credentials_insecure(),
+                                         .service_config_json = policies[i], .keepalive_time_ms = 10000,
+                                         .keepalive_without_calls = TORC_ON, .idle_timeout_ms = -1};
+        char said[128];
+        world = torc_testing_new(1, NULL);
+        torc_server *one = pinged_server(SERVER, &so), *two = pinged_server("10.0.0.2:443", &so);
+        torc_channel *channel = torc_channel_new(NULL, "ipv4:10.0.0.1:443,10.0.0.2:443", &o, NULL);
+        for (int n = 0; n < 10; n++) {
+            assert_int_equal(say(channel, NULL, said), TORC_STATUS_OK);
+            assert_int_equal(torc_testing_advance(world, 300000), 0);
+        }
+        /* Of pings each 10 s, 20 s and 40 s the third early ping ends a connection; 80 s are allowed. */
+        assert_int_equal(connections(one), 4);
+        assert_int_equal(connections(two), i == 0 ? 0 : 4);
+        torc_server_free(two);
+        world_end(one, channel);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -442,6 +501,7 @@ int main(void)
         cmocka_unit_test(test_a_handler_that_polls),
         cmocka_unit_test(test_the_same_again),
         cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_too_many_pings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
