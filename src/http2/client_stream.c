@@ -76,7 +76,6 @@ struct tc_h2_stream *tc_h2_client_stream_open(struct tc_h2_conn *c, const struct
         return stream_open_error(TORC_ECLOSED, error);
     }
     c->streams.active++;
-    tc_h2_keepalive_wake(c);
     tc_h2_conn_flush_later(c);
     return s;
 }

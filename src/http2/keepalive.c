@@ -2,7 +2,9 @@
  *
  *   our PINGs       After time_ms without a byte from the peer. No byte within timeout_ms after a PING fails the
  *                   connection. A client's timer is dormant while there is nothing to watch (no stream, without_calls
- *                   unset).
+ *                   unset). The silence before a stream counts: after time_ms of it the PING leaves right behind the
+ *                   stream's HEADERS, not before them, where a server would still see no stream and demand two hours
+ *                   between PINGs.
  *   their PINGs     A server tolerates one PING each min_interval_ms, or each two hours if that is longer, no stream is
  *                   open and without_calls is unset. Headers or data from the server start the count again. The third
  *                   early PING ends the connection: ENHANCE_YOUR_CALM, too_many_pings.
@@ -43,6 +45,17 @@ static void keepalive_ping(struct tc_h2_conn *c)
     tc_timer_start(&k->timer, c->opts.keepalive.timeout_ms);
 }
 
+/* Sends a PING if nothing has been read for time_ms; otherwise starts the timer for the rest. */
+static void keepalive_check(struct tc_h2_conn *c)
+{
+    struct tc_h2_keepalive_state *k = &c->keepalive;
+    uint64_t quiet_ms = tc_loop_now_ms(c->loop) - k->last_read_ms;
+    if (quiet_ms < c->opts.keepalive.time_ms)
+        tc_timer_start(&k->timer, c->opts.keepalive.time_ms - quiet_ms);
+    else
+        keepalive_ping(c);
+}
+
 static void keepalive_on_timer(struct tc_timer *timer)
 {
     struct tc_h2_conn *c = TC_CONTAINER_OF(timer, struct tc_h2_conn, keepalive.timer);
@@ -55,11 +68,7 @@ static void keepalive_on_timer(struct tc_timer *timer)
         k->dormant = true;
         return;
     }
-    uint64_t quiet_ms = tc_loop_now_ms(c->loop) - k->last_read_ms;
-    if (quiet_ms < c->opts.keepalive.time_ms)
-        tc_timer_start(timer, c->opts.keepalive.time_ms - quiet_ms);
-    else
-        keepalive_ping(c);
+    keepalive_check(c);
 }
 
 void tc_h2_keepalive_on_read(struct tc_h2_conn *c)
@@ -79,9 +88,7 @@ void tc_h2_keepalive_wake(struct tc_h2_conn *c)
     if (!k->dormant)
         return;
     k->dormant = false;
-    /* The peer had no reason to send while no call ran. */
-    k->last_read_ms = tc_loop_now_ms(c->loop);
-    tc_timer_start(&k->timer, c->opts.keepalive.time_ms);
+    keepalive_check(c);
 }
 
 void tc_h2_keepalive_on_sent(struct tc_h2_conn *c)

@@ -9,11 +9,11 @@
 struct tc_h2_keepalive_state {
     struct tc_timer timer;
     bool waiting;      /* a PING is out, and nothing came after it */
-    bool dormant;      /* nothing to watch until a stream opens */
+    bool dormant;      /* nothing to watch until a stream's HEADERS are sent */
     bool pinged, aged; /* server. pinged: the peer has sent a PING since we last sent headers or data; aged: the age
                           limit was reached */
-    uint64_t last_read_ms, last_ping_ms; /* when bytes came last, or `dormant` ended; server: when a PING last came in
-                                            time. Times of tc_loop_now_ms */
+    uint64_t last_read_ms, last_ping_ms; /* when bytes came last; server: when a PING last came in time. Times of
+                                            tc_loop_now_ms */
     unsigned strikes;                    /* server: PINGs that came too early, since we last sent headers or data */
     struct tc_timer age;                 /* ends the wait that age_state names */
     enum tc_h2_age_state {
@@ -33,7 +33,7 @@ struct tc_h2_conn;
 void tc_h2_keepalive_init(struct tc_h2_conn *c);
 void tc_h2_keepalive_stop(struct tc_h2_conn *c);
 void tc_h2_keepalive_on_read(struct tc_h2_conn *c);
-/* A stream opened: watches again if nothing was watched. */
+/* A stream's HEADERS were sent: watches again if nothing was watched. May submit a PING. */
 void tc_h2_keepalive_wake(struct tc_h2_conn *c);
 /* The peer sent a PING that is not an answer. May record a violation. */
 void tc_h2_keepalive_on_ping(struct tc_h2_conn *c);

@@ -269,6 +269,7 @@ static int session_on_frame_send(nghttp2_session *ng, const nghttp2_frame *frame
     switch (frame->hd.type) {
     case NGHTTP2_HEADERS:
         tc_h2_keepalive_on_sent(c);
+        tc_h2_keepalive_wake(c);
         s = stream_of(ng, frame->hd.stream_id);
         if (!s)
             break;

@@ -424,11 +424,12 @@ static void keepalive_unanswered(void **state)
     struct kit_h2 t;
     struct kit_h2_call call;
     kit_h2_init(&t, &opts, 0);
-    /* No PING is sent while no call runs, nor at once when a call comes after a long pause. */
+    /* No PING is sent while no call runs. When a call comes after a pause of time_ms or more, the PING follows the
+     * call's HEADERS at once (A8). */
     tc_loop_advance(t.loop, 100000);
-    kit_h2_unary(&call, &t);
     assert_null(fake_h2_expect(t.peer, FAKE_H2_PING, 0));
-    tc_loop_advance(t.loop, 10000);
+    kit_h2_unary(&call, &t);
+    assert_non_null(fake_h2_expect(t.peer, FAKE_H2_HEADERS, 1));
     assert_non_null(fake_h2_expect(t.peer, FAKE_H2_PING, 0));
     tc_loop_advance(t.loop, 1999);
     assert_int_equal(t.closed, 0);
@@ -437,6 +438,28 @@ static void keepalive_unanswered(void **state)
     assert_string_equal(t.why, "keepalive ping timeout");
     assert_int_equal(call.code, TORC_STATUS_UNAVAILABLE);
     assert_string_equal(call.text, "keepalive ping timeout");
+    kit_h2_call_fini(&call);
+    kit_h2_fini(&t);
+}
+
+/* The keepalive time goes on while no call runs: after a shorter pause the PING is due at time_ms since the last
+ * byte. */
+static void keepalive_counts_the_pause(void **state)
+{
+    (void)state;
+    struct tc_h2_opts opts = keepalive_opts(false);
+    struct kit_h2 t;
+    struct kit_h2_call call;
+    kit_h2_init(&t, &opts, 0);
+    tc_loop_advance(t.loop, 9000);
+    fake_h2_window(t.peer, 0, 1);
+    kit_h2_run(&t);
+    tc_loop_advance(t.loop, 4000);
+    kit_h2_unary(&call, &t);
+    tc_loop_advance(t.loop, 5999);
+    assert_null(fake_h2_expect(t.peer, FAKE_H2_PING, 0));
+    tc_loop_advance(t.loop, 1);
+    assert_non_null(fake_h2_expect(t.peer, FAKE_H2_PING, 0));
     kit_h2_call_fini(&call);
     kit_h2_fini(&t);
 }
@@ -607,6 +630,7 @@ int main(void)
         cmocka_unit_test(response_outlives_the_connection),
         cmocka_unit_test(keepalive_answered),
         cmocka_unit_test(keepalive_unanswered),
+        cmocka_unit_test(keepalive_counts_the_pause),
         cmocka_unit_test(keepalive_satisfied_by_traffic),
         cmocka_unit_test(pings_are_answered),
         cmocka_unit_test(peer_that_does_not_read),

@@ -489,6 +489,39 @@ static void test_too_many_pings(void **state)
     }
 }
 
+/* The keepalive time of a client counts while no RPC runs, so that a PING goes with an RPC after a pause. A server that
+ * permits the client's time does not take these PINGs for early ones, not even if it sends nothing between them. */
+static void test_pings_after_pauses(void **state)
+{
+    (void)state;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .keepalive_time_ms = 300000, .idle_timeout_ms = -1};
+    char said[128];
+    world = torc_testing_new(1, NULL);
+    torc_server *server = pinged_server(SERVER, NULL);
+    torc_channel *channel = torc_channel_new(NULL, SERVER, &o, NULL);
+    for (int n = 0; n < 12; n++) {
+        assert_int_equal(say(channel, NULL, said), TORC_STATUS_OK);
+        assert_int_equal(torc_testing_advance(world, 300000 + n), 0);
+    }
+    for (int n = 0; n < 12; n++) {
+        torc_stream *stream = torc_stream_open(channel, "t.Test/Hold", NULL, NULL);
+        assert_int_equal(torc_testing_advance(world, 10), 0);
+        torc_stream_free(stream);
+        assert_int_equal(torc_testing_advance(world, 300000 + n), 0);
+    }
+    assert_int_equal(torc_channel_state(channel, 0), TORC_CONNECTIVITY_READY);
+    assert_int_equal(connections(server), 1);
+    /* A path that died in the pause is found within the timeout. */
+    assert_int_equal(torc_testing_set_host(world, SERVER, TORC_TESTING_SILENT), 0);
+    int64_t began = torc_time_ms();
+    struct torc_call_options call = {TORC_SIZE(torc_call_options), .timeout_ms = 600000};
+    assert_int_equal(say(channel, &call, said), TORC_STATUS_UNAVAILABLE);
+    assert_non_null(strstr(said, "keepalive"));
+    assert_int_equal(torc_time_ms() - began, 20000);
+    world_end(server, channel);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -502,6 +535,7 @@ int main(void)
         cmocka_unit_test(test_the_same_again),
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_too_many_pings),
+        cmocka_unit_test(test_pings_after_pauses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
