@@ -140,8 +140,9 @@ enum torc_testing_host {
  * Channels with equal options to one address share the connection and its backoff.
  *
  * A connection that SILENT has made silent lives until an end gives it up: with keepalive, or when bytes that were sent
- * stay unacknowledged for 15 minutes (for keepalive_timeout_ms, 20 s by default, on a client with keepalive). For
- * unacknowledged bytes the end fails with "Connection timed out". The other end hears nothing of it in either case.
+ * stay unacknowledged for 15 minutes (for keepalive_timeout_ms, 20 s by default, at an end with keepalive; a server has
+ * keepalive unless it is turned off). For unacknowledged bytes the end fails with "Connection timed out". The other end
+ * hears nothing of it in either case.
  *
  * 0; TORC_EINVAL for a text that is not an address, for a wildcard, and for an unknown state. May be called in
  * callbacks. */

@@ -31,7 +31,8 @@ struct tc_listen_socket {
     struct tc_watch *watch;
     struct tc_timer pause;
     int fd;
-    bool accepting; /* in listen_on_watch, which frees *l after a close */
+    uint64_t user_timeout_ms; /* of connections; 0: the system's default */
+    bool accepting;           /* in listen_on_watch, which frees *l after a close */
     bool closed;
     bool owns_path; /* closing removes the Unix path if the file there still has `dev` and `ino` */
     dev_t dev;
@@ -58,6 +59,7 @@ static bool listen_accept_one(struct tc_listen_socket *l)
     int fd = tc_descriptor_accept(l->fd);
     struct tc_bytestream *bs = NULL;
     if (fd >= 0) {
+        tc_socket_set_user_timeout(fd, tc_addr_family(&l->addr), l->user_timeout_ms);
         bs = tc_socket_new(l->loop, fd);
         if (!bs) {
             int err = errno;
@@ -275,6 +277,11 @@ struct tc_listen_socket *tc_listen_socket_adopt(struct tc_loop *loop, int fd, tc
                                         "failed to listen on %s: it is not a stream socket that listens", text));
     listen_free(l);
     return NULL;
+}
+
+void tc_listen_socket_set_user_timeout(struct tc_listen_socket *l, uint64_t ms)
+{
+    l->user_timeout_ms = ms;
 }
 
 void tc_listen_socket_hold(struct tc_listen_socket *l, bool hold)

@@ -19,6 +19,8 @@ struct tc_listen_socket *tc_listen_socket_new(struct tc_loop *loop, const struct
  * ownership of `fd`; on failure `fd` stays the caller's. Closing removes no path. */
 struct tc_listen_socket *tc_listen_socket_adopt(struct tc_loop *loop, int fd, tc_accept_fn fn, void *arg,
                                                 struct tc_status *error);
+/* A18: sets TCP_USER_TIMEOUT of the connections that are accepted from now on, as tc_socket_set_user_timeout does. */
+void tc_listen_socket_set_user_timeout(struct tc_listen_socket *l, uint64_t ms);
 /* Stops accepting, or starts again; connections wait in the kernel's backlog meanwhile. Must not be called from inside
  * fn. */
 void tc_listen_socket_hold(struct tc_listen_socket *l, bool hold);

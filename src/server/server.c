@@ -187,6 +187,9 @@ int tc_server_listen_with(struct tc_server *s, const struct tc_addr *addr, int f
         listener_free(l);
         return TORC_EIO;
     }
+    /* A18: with keepalive on, TCP_USER_TIMEOUT is the keepalive timeout. */
+    if (s->opts.http2.keepalive.time_ms)
+        tc_listen_socket_set_user_timeout(l->listener, s->opts.http2.keepalive.timeout_ms);
     if (s->held)
         tc_listen_socket_hold(l->listener, true);
     tc_list_append(&s->listeners, &l->link);

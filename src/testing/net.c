@@ -32,7 +32,8 @@ struct tc_listen_socket {
     TC_VEC(struct tc_net_side *) accepted; /* ends that the owner has not got yet */
     tc_accept_fn fn;
     void *arg;
-    bool held; /* fn is not called */
+    uint64_t user_timeout_ms; /* of connections; 0: the system's default */
+    bool held;                /* fn is not called */
 };
 
 struct tc_connect {
@@ -242,17 +243,22 @@ static void connect_on_timeout(struct tc_timer *timer)
     tc_free(reason);
 }
 
+/* Returns TCP_USER_TIMEOUT in ns, or for 0 Linux's default, a quarter of an hour. */
+static uint64_t user_timeout_ns(uint64_t ms)
+{
+    const uint64_t linux_default_ms = 900000;
+    return (ms ? ms : linux_default_ms) * TC_NS_PER_MS;
+}
+
 /* Makes the connection of an attempt, with the options of the network, and queues the server's end at the listener. The
  * attempt owns the client's end. */
 static struct tc_net_connection *connect_open(struct tc_connect *c, struct tc_listen_socket *l)
 {
     struct tc_net_connection *connection = tc_net_connection_new(c->loop, l->loop, &c->addr);
-    const uint64_t linux_default_ms = 900000;
     connection->delay_ns = c->delay_ns;
     connection->buffer_bytes = options.buffer_bytes;
-    connection->ends[0].user_timeout_ns =
-        (c->opts.user_timeout_ms ? c->opts.user_timeout_ms : linux_default_ms) * TC_NS_PER_MS;
-    connection->ends[1].user_timeout_ns = linux_default_ms * TC_NS_PER_MS;
+    connection->ends[0].user_timeout_ns = user_timeout_ns(c->opts.user_timeout_ms);
+    connection->ends[1].user_timeout_ns = user_timeout_ns(l->user_timeout_ms);
     if (tc_world_happens(TC_CHANCE_NET, options.cut_per_mille))
         connection->cut_after = (size_t)tc_world_below(TC_CHANCE_NET, 5000);
     *tc_vec_push(&l->accepted) = &connection->ends[1];
@@ -398,6 +404,11 @@ struct tc_listen_socket *tc_listen_socket_adopt(struct tc_loop *loop TC_UNUSED, 
     tc_status_set(error, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CONNECT,
                                         "failed to listen on fd:%d: this world has no descriptors", fd));
     return NULL;
+}
+
+void tc_listen_socket_set_user_timeout(struct tc_listen_socket *l, uint64_t ms)
+{
+    l->user_timeout_ms = ms;
 }
 
 void tc_listen_socket_hold(struct tc_listen_socket *l, bool hold)

@@ -1,13 +1,17 @@
 /* Unary RPCs of an HTTP/2 client to a server that echoes them, over real sockets: TCP, a Unix socket, and TLS.
+ * TCP_USER_TIMEOUT of the connections that a server accepts.
  *
  * Client and server share one connection and one real loop, which the test's thread turns. `run` is a whole scene: it
  * makes the server and the connection, starts an RPC in each of 64 slots, and starts the next one in a slot when its
  * RPC ends, until `total` RPCs have ended. It asserts that each got OK and its own message, and frees all. */
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "http2/client_stream.h"
 #include "io/connect.h"
+#include "io/reuse_port.h"
+#include "io/socket.h"
 #include "server/call.h"
 #include "server/server.h"
 #include "support/cmocka.h"
@@ -191,13 +195,69 @@ static void tls(void **state)
     kit_cert_fini(&ca);
 }
 
+/* Takes an accepted connection off the server, stores its TCP_USER_TIMEOUT in the int at `owner`, and closes it. */
+static bool read_user_timeout(void *owner, struct tc_bytestream *bs, torc_credentials *credentials)
+{
+    int fd = tc_socket_detach(bs), *ms = owner;
+    socklen_t len = sizeof(*ms);
+    (void)credentials;
+    *ms = 0;
+    getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, ms, &len); /* fails for Unix sockets */
+    close(fd);
+    return true;
+}
+
+/* Listens on the address, by a socket of the caller's own if `adopt`. Returns TCP_USER_TIMEOUT of the connection that
+ * is accepted. */
+static int user_timeout_of(const char *address, bool adopt, uint64_t keepalive_ms, uint64_t timeout_ms)
+{
+    int seen = -1;
+    struct tc_status error = {0};
+    struct tc_addr addr, bound;
+    struct tc_bytestream *bs = NULL;
+    struct tc_loop *loop = tc_loop_new(NULL);
+    struct tc_server_opts opts;
+    tc_server_opts_init(&opts);
+    opts.http2.keepalive.time_ms = keepalive_ms;
+    opts.http2.keepalive.timeout_ms = timeout_ms;
+    opts.owner = &seen;
+    opts.route = read_user_timeout;
+    struct tc_server *server = tc_server_new(loop, &opts);
+    assert_int_equal(tc_addr_parse(&addr, tc_slice_str(address)), 0);
+    int fd = adopt ? tc_reuse_port_listen(&addr, &bound, &error) : -1;
+    int rc = adopt ? tc_server_listen_with(server, NULL, fd, NULL, NULL, &error)
+                   : tc_server_listen(server, &addr, &bound, &error);
+    if (rc != 0)
+        fail_msg("%s", tc_status_text(&error));
+    tc_connect_start(loop, &bound, &(struct tc_connect_opts){.timeout_ms = 5000}, on_connect, &bs);
+    while (!bs || seen < 0)
+        tc_loop_turn(loop, 1000);
+    bs->ops->close(bs);
+    tc_server_free(server);
+    tc_addr_fini(&addr);
+    tc_addr_fini(&bound);
+    tc_loop_free(loop);
+    return seen;
+}
+
+/* A18: while keepalive is on, accepted TCP connections have its timeout as TCP_USER_TIMEOUT. */
+static void user_timeout(void **state)
+{
+    (void)state;
+    char name[64];
+    snprintf(name, sizeof(name), "unix-abstract:torc-user-timeout-%d", (int)getpid());
+    assert_int_equal(user_timeout_of("127.0.0.1:0", false, 7200000, 20000), 20000);
+    assert_int_equal(user_timeout_of("127.0.0.1:0", true, 7200000, 3000), 3000);
+    assert_int_equal(user_timeout_of("127.0.0.1:0", false, 0, 20000), 0);
+    assert_int_equal(user_timeout_of(name, false, 7200000, 20000), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_messages),
-        cmocka_unit_test(large_messages),
-        cmocka_unit_test(unix_socket),
-        cmocka_unit_test(tls),
+        cmocka_unit_test(small_messages), cmocka_unit_test(large_messages),
+        cmocka_unit_test(unix_socket),    cmocka_unit_test(tls),
+        cmocka_unit_test(user_timeout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

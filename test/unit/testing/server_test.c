@@ -433,6 +433,20 @@ static void test_defaults(void **state)
 
 /* --- keepalive --- */
 
+enum { SEND_AFTER_MS = 5000 };
+
+static void send_one(void *arg)
+{
+    torc_server_call_send(arg, "x", 1, 0, 0);
+}
+
+/* Sends a message SEND_AFTER_MS after the call's begin, and never ends the call. */
+static void on_hold_and_send(torc_server_call *call, void *arg)
+{
+    on_hold(call, arg);
+    assert_int_equal(torc_testing_after(world, SEND_AFTER_MS, send_one, call), 0);
+}
+
 static void on_say(torc_server_call *call, const torc_message *request, void *arg)
 {
     (void)request;
@@ -522,6 +536,36 @@ static void test_pings_after_pauses(void **state)
     world_end(server, channel);
 }
 
+/* A18: a server with keepalive gives a connection up when what it sent stays unacknowledged for keepalive_timeout_ms; a
+ * server without keepalive waits for Linux's quarter of an hour. */
+static void test_a_client_that_acknowledges_nothing(void **state)
+{
+    static const struct {
+        int64_t keepalive_time_ms, lasts_ms;
+    } rows[] = {{0, 20000}, {-1, 900000}};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        int64_t over = 0;
+        struct torc_server_options so = {TORC_SIZE(torc_server_options),
+                                         .keepalive_time_ms = rows[i].keepalive_time_ms};
+        struct torc_handler handler = {TORC_SIZE(torc_handler), .stream = on_hold_and_send, .arg = &over};
+        world = torc_testing_new(1, NULL);
+        torc_server *server = torc_server_new(&so, NULL);
+        assert_int_equal(torc_server_add_method(server, "/t.Test/Hold", &handler, NULL), 0);
+        assert_int_equal(torc_server_listen(server, SERVER, torc_credentials_insecure(), NULL, NULL), 0);
+        assert_int_equal(torc_server_start(server, NULL), 0);
+        torc_channel *channel = torc_channel_new(NULL, SERVER, NULL, NULL);
+        torc_stream *stream = torc_stream_open(channel, "t.Test/Hold", NULL, NULL);
+        assert_int_equal(torc_testing_advance(world, 1000), 0);
+        assert_int_equal(torc_testing_set_host(world, SERVER, TORC_TESTING_SILENT), 0);
+        int64_t sent = torc_time_ms() + SEND_AFTER_MS - 1000;
+        assert_int_equal(torc_testing_advance(world, SEND_AFTER_MS + rows[i].lasts_ms), 0);
+        assert_int_equal(over - sent, rows[i].lasts_ms);
+        torc_stream_free(stream);
+        world_end(server, channel);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -536,6 +580,7 @@ int main(void)
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_too_many_pings),
         cmocka_unit_test(test_pings_after_pauses),
+        cmocka_unit_test(test_a_client_that_acknowledges_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

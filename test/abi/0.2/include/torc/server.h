@@ -104,7 +104,8 @@ struct torc_server_options {
                                           with fewer than the new connection's. Else the new connection is closed */
     int64_t handshake_timeout_ms;   /* from accept until TLS is done and the client has sent its SETTINGS; 0: 20000 */
     int64_t keepalive_time_ms;      /* of silence before a PING; 0: 7200000; -1: never */
-    int64_t keepalive_timeout_ms;   /* for the PING's answer, else the connection ends; 0: 20000 */
+    int64_t keepalive_timeout_ms;   /* for the PING's answer, else the connection ends; with keepalive also
+                                          TCP_USER_TIMEOUT (A18); 0: 20000 */
     int64_t min_ping_interval_ms;   /* between PINGs of the client: the third that comes too early ends the connection,
                                           too_many_pings; 0: 300000; -1: any */
     int64_t max_connection_idle_ms; /* without an RPC, then GOAWAY; 0 and -1: never */
