@@ -130,6 +130,11 @@ static void conn_await_last(struct tc_h2_conn *c)
         tc_h2_keepalive_await_last(c);
 }
 
+uint64_t tc_h2_conn_request_ms(const struct tc_h2_conn *c)
+{
+    return c->streams.request_ms;
+}
+
 bool tc_h2_conn_answered(const struct tc_h2_conn *c)
 {
     return c->answered;

@@ -115,6 +115,9 @@ bool tc_h2_conn_is_for(const struct tc_h2_conn *c, struct tc_slice authority);
 size_t tc_h2_conn_open_streams(const struct tc_h2_conn *c);
 /* Returns how many bytes all streams of a server's connection hold: the sum of tc_h2_stream_held. */
 size_t tc_h2_conn_held(const struct tc_h2_conn *c);
+/* Server: returns when the last request came, also one that was refused, in the time of tc_loop_now_ms; 0:
+ * none came yet. */
+uint64_t tc_h2_conn_request_ms(const struct tc_h2_conn *c);
 /* Server: while `squeezed`, the windows of streams have their first size and do not grow. A window that was opened
  * further for an announced message stays so: HTTP/2 cannot take that back from one stream. */
 void tc_h2_conn_squeeze(struct tc_h2_conn *c, bool squeezed);

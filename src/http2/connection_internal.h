@@ -20,6 +20,8 @@ struct tc_h2_streams {
     struct tc_link resting, packing;   /* streams that wait for others of the loop: to deliver, to compress (server) */
     size_t n;                          /* of `all` */
     size_t active;                     /* streams that nghttp2 holds, including streams that we have forgotten */
+    uint64_t request_ms;               /* server: when the last request's headers were complete, in the time of
+                                          tc_loop_now_ms; 0: none were yet */
     size_t held, held_told;            /* server: the sum of tc_h2_stream_held; the sum that on_held told last */
     struct tc_h2_stream *delivering;   /* whose owner is being called; NULL again if the stream goes in that call */
     struct tc_h2_stream *in_block;     /* nghttp2 decodes its header block; NULL again if the stream goes meanwhile */

@@ -153,6 +153,7 @@ void tc_h2_server_stream_on_block(struct tc_h2_server_stream *s, bool end_stream
         return;
     }
     s->stream.got_headers = true;
+    s->stream.c->streams.request_ms = tc_loop_now_ms(s->stream.c->loop);
     if (s->stream.block.over)
         reject_grpc(s, TORC_STATUS_RESOURCE_EXHAUSTED, "request headers larger than max");
     else if (!s->is_post)

@@ -2,8 +2,9 @@
  *
  *   OPENING   TLS, the application's check, then the client's preface and SETTINGS. If that takes longer than
  *             handshake_timeout_ms from the accept on, the connection ends.
- *   SERVING   Without a call for idle_timeout_ms the connection gets a GOAWAY. A call may be silent for ever:
- *             an ADS stream is silent for hours. Keepalive PINGs find the clients that are gone.
+ *   SERVING   Without a call for idle_timeout_ms the connection gets a GOAWAY; the time starts again at a request that
+ *             the server refuses, too (A9). A call may be silent for ever: an ADS stream is silent for hours. Keepalive
+ *             PINGs find the clients that are gone.
  *   LEAVING   Without a call for another handshake_timeout_ms (LEAVING_MS if there is no such limit) the connection is
  *             closed: a client that has sent half a header block, or that does not read, would keep it open.
  *
@@ -265,13 +266,20 @@ static const char *conn_stage(const struct tc_server_conn *conn)
     return conn->creds_handshake ? tc_creds_handshake_stage(conn->creds_handshake) : "the TLS handshake";
 }
 
+/* Returns the later of moved_ms and the time of the last request, which may have been refused. */
+static uint64_t conn_quiet_since_ms(const struct tc_server_conn *conn)
+{
+    return TC_MAX(conn->moved_ms, conn->h2 ? tc_h2_conn_request_ms(conn->h2) : 0);
+}
+
 /* Ends the phase if nothing has moved for its time; otherwise starts the timer for the rest. */
 static void conn_on_out_of_patience(struct tc_timer *timer)
 {
     struct tc_server_conn *conn = TC_CONTAINER_OF(timer, struct tc_server_conn, patience);
     if (!tc_list_empty(&conn->calls))
         return;
-    uint64_t quiet_ms = tc_loop_now_ms(conn->server->loop) - conn->moved_ms, limit_ms = conn_limit_ms(conn);
+    uint64_t limit_ms = conn_limit_ms(conn);
+    uint64_t quiet_ms = tc_loop_now_ms(conn->server->loop) - conn_quiet_since_ms(conn);
     if (quiet_ms < limit_ms) {
         tc_timer_start(timer, limit_ms - quiet_ms);
     } else if (conn->phase == TC_SERVER_SERVING) {

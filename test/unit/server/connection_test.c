@@ -126,6 +126,15 @@ static void expect_gone_after(struct fixture *f, struct guest *g, uint64_t ms)
     leave(f, g);
 }
 
+/* Asserts that the server sends GOAWAY in IDLE_MS from now, and not a millisecond earlier. */
+static void expect_idle_goaway(struct fixture *f, struct guest *g)
+{
+    tc_loop_advance(f->loop, IDLE_MS - 1);
+    assert_null(fake_h2_expect(g->peer, FAKE_H2_GOAWAY, 0));
+    tc_loop_advance(f->loop, 1);
+    assert_non_null(fake_h2_expect(g->peer, FAKE_H2_GOAWAY, 0));
+}
+
 /* --- clients that say nothing --- */
 
 static void silent_before_http2(void **state)
@@ -191,10 +200,7 @@ static void silent_without_a_call(void **state)
     (void)state;
     init(&f, &opts);
     struct guest g = enter(&f, "10.0.0.1:1");
-    tc_loop_advance(f.loop, IDLE_MS - 1);
-    assert_null(fake_h2_expect(g.peer, FAKE_H2_GOAWAY, 0));
-    tc_loop_advance(f.loop, 1);
-    assert_non_null(fake_h2_expect(g.peer, FAKE_H2_GOAWAY, 0));
+    expect_idle_goaway(&f, &g);
     tc_loop_advance(f.loop, HANDSHAKE_MS);
     const struct fake_h2_frame *last = fake_h2_expect(g.peer, FAKE_H2_GOAWAY, 0);
     assert_non_null(last);
@@ -209,11 +215,32 @@ static void silent_without_a_call(void **state)
     tc_loop_advance(f.loop, IDLE_MS);
     tc_server_call_finish(f.call, 0, NULL, NULL);
     tc_loop_drain(f.loop);
-    tc_loop_advance(f.loop, IDLE_MS - 1);
-    assert_null(fake_h2_expect(g.peer, FAKE_H2_GOAWAY, 0));
-    tc_loop_advance(f.loop, 1);
-    assert_non_null(fake_h2_expect(g.peer, FAKE_H2_GOAWAY, 0));
+    expect_idle_goaway(&f, &g);
     leave(&f, &g);
+    fini(&f);
+}
+
+/* A9: the idle time starts again at an RPC that the server refuses: for its headers, and beyond the method's
+ * max_calls. */
+static void silent_after_refused_calls(void **state)
+{
+    (void)state;
+    struct tc_server_opts opts = options();
+    struct fixture f;
+    init(&f, &opts);
+    tc_server_limit(f.server, "*", &(struct tc_server_limits){.max_calls = 1});
+    struct guest g = enter(&f, "10.0.0.1:1"), other = enter_and_ask(&f, "10.0.0.2:1");
+    static const char *const requests[] = {":method: GET\n:scheme: http\n:path: /t.S/Hold\n:authority: a\n", REQUEST};
+    for (uint32_t i = 0; i < 2; i++) {
+        tc_loop_advance(f.loop, IDLE_MS - 1);
+        fake_h2_headers(g.peer, 1 + 2 * i, requests[i], true);
+        tc_loop_drain(f.loop);
+        assert_non_null(fake_h2_expect(g.peer, FAKE_H2_HEADERS, 1 + 2 * i));
+    }
+    assert_int_equal(f.ends, 0);
+    expect_idle_goaway(&f, &g);
+    leave(&f, &g);
+    leave(&f, &other);
     fini(&f);
 }
 
@@ -603,6 +630,7 @@ int main(void)
         cmocka_unit_test(silent_before_http2),
         cmocka_unit_test(silent_in_tls),
         cmocka_unit_test(silent_without_a_call),
+        cmocka_unit_test(silent_after_refused_calls),
         cmocka_unit_test(silent_within_headers),
         cmocka_unit_test(silent_streams_stay),
         cmocka_unit_test(guarded_servers_ping),
