@@ -48,6 +48,8 @@ bool tc_retry_next(struct tc_retry *r, struct tc_retry_throttle *throttle, const
         return false;
     if (r->tries == 0 || pushback == TC_PUSHBACK_DELAY)
         tc_backoff_init(&r->backoff, &p->backoff);
+    /* A6: maxBackoff does not bound the delay of the first retry. */
+    r->backoff.opts.max_ms = r->tries == 0 ? UINT64_MAX : p->backoff.max_ms;
     if (pushback == TC_PUSHBACK_NONE)
         *delay_ms = tc_backoff_next_ms(&r->backoff, rng);
     r->tries++;

@@ -17,8 +17,8 @@ void tc_backoff_init(struct tc_backoff *b, const struct tc_backoff_opts *opts)
 uint64_t tc_backoff_next_ms(struct tc_backoff *b, struct tc_rng *rng)
 {
     double delay_ms = b->current_ms > 0 ? b->current_ms * b->opts.multiplier : (double)b->opts.initial_ms;
-    delay_ms = TC_MIN(delay_ms, (double)b->opts.max_ms);
     b->current_ms = delay_ms;
+    delay_ms = TC_MIN(delay_ms, (double)b->opts.max_ms);
     double factor = 1 + b->opts.jitter * (2 * tc_rng_double(rng) - 1);
     double jittered_ms = delay_ms * factor;
     return jittered_ms > 0 ? (uint64_t)(jittered_ms + 0.5) : 0;

@@ -17,7 +17,7 @@ extern const struct tc_backoff_opts tc_backoff_default;
 
 struct tc_backoff {
     struct tc_backoff_opts opts;
-    double current_ms; /* the last delay before jitter; 0: none since init or reset */
+    double current_ms; /* the last delay before cap and jitter; 0: none since init or reset */
 };
 
 /* `opts` is copied; NULL: tc_backoff_default. */

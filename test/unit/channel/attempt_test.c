@@ -1,5 +1,5 @@
 /* The random number of a pick is drawn once for each attempt of an RPC, and kept while the pick is queued. kits/channel
- * gives a channel on virtual time; the test's picker records the number of each pick. */
+ * gives a channel on virtual time; the test's picker records the number of each pick. The delays of retries. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -99,6 +99,28 @@ static void test_retry(void **state)
     close_channel();
 }
 
+/* A6: the first retry follows after initialBackoff, even beyond maxBackoff; the later ones after maxBackoff at most,
+ * which bounds initialBackoff * backoffMultiplier ** (n - 1). All with a jitter of 20 %. */
+static void test_backoff(void **state)
+{
+    (void)state;
+    kit_channel_init(&k, CONFIG("\"retryPolicy\":{\"maxAttempts\":5,\"initialBackoff\":\"10s\",\"maxBackoff\":\"1s\","
+                                "\"backoffMultiplier\":0.4," CODES "}"));
+    begin();
+    publish(TC_PICK_FAIL);
+    static const uint64_t expected_ms[] = {10000, 1000, 1000, 640};
+    for (size_t n = 0; n < TC_ARRAY_LEN(expected_ms); n++) {
+        uint64_t began_ms = tc_loop_now_ms(k.loop);
+        assert_int_equal(seen.len, n + 1);
+        while (seen.len < n + 2)
+            tc_loop_advance(k.loop, 1);
+        uint64_t delay_ms = tc_loop_now_ms(k.loop) - began_ms;
+        assert_in_range(delay_ms, expected_ms[n] * 8 / 10, expected_ms[n] * 12 / 10);
+    }
+    assert_int_equal(ended, TORC_STATUS_UNAVAILABLE);
+    close_channel();
+}
+
 /* A queued pick of a retry keeps its number, too. */
 static void test_retry_that_waits(void **state)
 {
@@ -137,6 +159,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_retry),
+        cmocka_unit_test(test_backoff),
         cmocka_unit_test(test_retry_that_waits),
         cmocka_unit_test(test_hedges),
     };

@@ -54,6 +54,10 @@ static void options_are_respected(void **state)
     /* An initial delay above the cap is capped too. */
     tc_backoff_init(&b, &(struct tc_backoff_opts){.initial_ms = 1000, .max_ms = 50, .multiplier = 2, .jitter = 0});
     assert_int_equal(tc_backoff_next_ms(&b, &rng), 50);
+    /* The next delay grows or shrinks from the delay without the cap. */
+    tc_backoff_init(&b, &(struct tc_backoff_opts){.initial_ms = 1000, .max_ms = 500, .multiplier = 0.4, .jitter = 0});
+    assert_int_equal(tc_backoff_next_ms(&b, &rng), 500);
+    assert_int_equal(tc_backoff_next_ms(&b, &rng), 400);
 }
 
 int main(void)
