@@ -276,6 +276,7 @@ static struct tc_server *server_open(struct tc_loop *loop, const char *address, 
     struct tc_status error = {0};
     tc_server_opts_init(&opts);
     opts.http2.limits.max_concurrent_streams = max_streams;
+    opts.http2.keepalive.min_interval_ms = 10000; /* the keepalive time of the clients (workload.c) */
     struct tc_server *server = tc_server_new(loop, &opts);
     tc_host_set(address, TC_HOST_UP);
     tc_addr_parse(&addr, tc_slice_str(address));
