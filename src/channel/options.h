@@ -10,7 +10,7 @@
 bool tc_channel_options_complete(struct torc_channel_options *out, const struct torc_channel_options *given,
                                  torc_error **error);
 /* Returns the value that ring_size_cap 0 stands for: GRPC_RING_HASH_CAP of the environment, or 4096 if the variable is
- * unset or malformed. */
+ * unset or not in 1..TC_RING_SIZE_MAX. */
 uint32_t tc_channel_default_ring_cap(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* Received bytes of a stream that wait to be decoded: no message was asked for yet, a decoded message waits for its
- * delivery, or the stream rests (receive.c). They lie in a block of the loop, so that they count as lent
- * (base/blocks.h). Loop thread only. */
+ * delivery, or the stream rests (streams.c). They lie in a block of the loop, so that they count as lent
+ * (base/blocks.h). The block goes back when no byte waits; the stream drops all bytes at its end. Loop thread only. */
 #ifndef TC_HTTP2_PENDING_H
 #define TC_HTTP2_PENDING_H
 

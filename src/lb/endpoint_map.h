@@ -6,7 +6,7 @@
 #include "lb/endpoint.h"
 
 struct tc_endpoint_map {
-    size_t mask; /* slots - 1; slots is a power of two */
+    size_t mask; /* the number of slots, a power of two, minus 1 */
     struct {
         const struct tc_endpoint *endpoint; /* NULL: free */
         uint32_t hash;                      /* the upper half of the hash of the endpoint's addresses */
