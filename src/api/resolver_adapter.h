@@ -13,8 +13,8 @@ struct tc_app_resolver_class {
     struct torc_resolver_factory app; /* a copy: the application's struct may be gone */
 };
 
-/* Copies `app`, which is resolvers[i] of the channel's options; its texts are borrowed. Resolvers point at `c`, which
- * must not move. Returns false with an error if `app` is malformed. */
+/* Copies `app`, which is resolvers[i] of the channel's options. Its scheme is borrowed until its `release` is called.
+ * Resolvers point at `c`, which must not move. Returns false with an error if `app` is malformed. */
 bool tc_app_resolver_class_init(struct tc_app_resolver_class *c, const struct torc_resolver_factory *app, size_t i,
                                 torc_error **error);
 

@@ -1,5 +1,5 @@
-/* Requests of ADS and LRS streams at the server: decoding them, and the node that sends them. Any thread; one node of a
- * stream on one thread at a time. */
+/* Requests of ADS and LRS streams at the server: decoding them, and the node that sends them. Any thread; a struct
+ * tc_request_node on one thread at a time. */
 #ifndef TC_CONTROLPLANE_REQUEST_H
 #define TC_CONTROLPLANE_REQUEST_H
 

@@ -8,7 +8,7 @@
  * missing after its point or its "e". */
 size_t tc_number_length(struct tc_slice text);
 /* Store the value of a number that tc_number_length has accepted; 1.0 and 1e3 are integers, too. Return false if the
- * value is not an integer, or is out of range. `min` must be 0 or less. */
+ * value is not an integer, or is out of range. `min` must be 0 or less, `max` 0 or more. */
 bool tc_number_i64(struct tc_slice number, int64_t min, int64_t max, int64_t *out);
 bool tc_number_u64(struct tc_slice number, uint64_t max, uint64_t *out);
 /* Stores the value as a double. Returns false if the value is too large for a double, or if the text has 1,100 bytes or

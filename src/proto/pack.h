@@ -1,5 +1,5 @@
 /* Serialises a protobuf message. protobuf-c does not check what it packs, so the message must be of Torc's own making,
- * or have passed stub/check.c. Any thread. */
+ * come from tc_unpack, or have passed stub/check.c. Any thread. */
 #ifndef TC_PROTO_PACK_H
 #define TC_PROTO_PACK_H
 
