@@ -1,5 +1,5 @@
 /* Call objects with their arenas, for reuse: a steady stream of calls allocates no call objects, and no arena blocks
- * while each call needs at most 16 KiB. A call belongs to the caller of tc_call_pool_get until tc_call_pool_put. Any
+ * while each call needs at most 8 KiB. A call belongs to the caller of tc_call_pool_get until tc_call_pool_put. Any
  * thread. */
 #ifndef TC_API_CALL_POOL_H
 #define TC_API_CALL_POOL_H

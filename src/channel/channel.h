@@ -16,10 +16,11 @@ void tc_channel_reset_backoff(torc_channel *ch);
 void tc_channel_exit_idle(torc_channel *ch);
 
 /* Adds a watch, which its owner embeds and keeps until the watch is removed or the channel has ended. fn is called with
- * each state that is delivered from now on; never, if the channel has ended already. */
+ * each state that is delivered from now on; never, if the channel has ended already: such a watch is removed while its
+ * owner has a reference to the channel. */
 void tc_channel_watch_add(torc_channel *ch, struct tc_channel_watch *watch);
-/* Removes a watch: fn is no longer called. Does nothing if the channel has ended, or if the watch was never added; the
- * link must be initialised in any case. */
+/* Removes a watch: fn is no longer called. Does nothing if the end of the channel has removed the watch, or if the
+ * watch was never added; the link must be initialised in any case. */
 void tc_channel_watch_remove(struct tc_channel_watch *watch);
 
 #endif

@@ -7,6 +7,7 @@ struct tc_hedge_ops;
 struct tc_send_message;
 struct tc_call;
 
+/* In the arena of the parent, the call whose attempts these are. */
 struct tc_hedge {
     const struct tc_hedge_ops *ops;
     unsigned n; /* attempts so far */

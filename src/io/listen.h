@@ -26,7 +26,9 @@ void tc_listen_socket_set_user_timeout(struct tc_listen_socket *l, uint64_t ms);
 void tc_listen_socket_hold(struct tc_listen_socket *l, bool hold);
 /* Returns the address as bound, borrowed. */
 const struct tc_addr *tc_listen_socket_addr(const struct tc_listen_socket *l);
-/* Stops listening and frees the socket; no callback comes after it. May be called from inside fn. */
+/* Stops listening and frees the socket; no callback comes after it. Removes the path of a Unix socket that
+ * tc_listen_socket_new bound, unless another file is there now, or the process is a forked child or exits. May be
+ * called from inside fn. */
 void tc_listen_socket_close(struct tc_listen_socket *l);
 
 #endif
