@@ -15,8 +15,8 @@
 #define TC_UNUSED __attribute__((unused))
 #define TC_LIKELY(x) __builtin_expect(!!(x), 1)
 #define TC_UNLIKELY(x) __builtin_expect(!!(x), 0)
-/* Keeps a rarely called function out of line. If it has an array, or a variable whose address is taken, and is inlined,
- * then every call of its caller pays for a stack-protector check. */
+/* Keeps a function that few calls of its caller reach out of line. If it has an array, or a variable whose address is
+ * taken, and is inlined, then every call of its caller pays for a stack-protector check. */
 #define TC_APART __attribute__((noinline))
 /* The smaller and the larger value. One of the arguments is evaluated twice. */
 #define TC_MIN(a, b) ((a) < (b) ? (a) : (b))

@@ -14,8 +14,8 @@ struct tc_rstr *tc_h2_gzip(struct tc_slice data);
 
 /* A message that is compressed in pieces. */
 struct tc_h2_packer;
-/* Makes a packer, which borrows the bytes until tc_h2_packer_free. Returns NULL if zlib fails, or `data` has more than
- * UINT_MAX / 2 bytes. */
+/* Makes a packer, which borrows the bytes until tc_h2_packer_free. Returns NULL if zlib fails, there is not enough
+ * memory for zlib, or `data` has more than UINT_MAX / 2 bytes. */
 struct tc_h2_packer *tc_h2_packer_new(struct tc_slice data);
 /* Compresses at most `bytes` more. Stores the gzip member in *out once it is whole, and leaves *out alone before; the
  * caller owns it. Returns 0, or TORC_EAGAIN if zlib fails or there is not enough memory. After TORC_EAGAIN, and once

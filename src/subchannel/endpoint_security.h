@@ -1,5 +1,5 @@
 /* The security of connections to one endpoint, where the cluster sets it instead of the channel (A29). A policy
- * attaches it to the endpoint of a subchannel, which then owns the reference (tc_endpoint_secured), and the channel
+ * attaches it to the endpoint of a subchannel by tc_endpoint_secured; the endpoint then owns the reference. The channel
  * reads it. Immutable. Any thread. */
 #ifndef TC_SUBCHANNEL_ENDPOINT_SECURITY_H
 #define TC_SUBCHANNEL_ENDPOINT_SECURITY_H

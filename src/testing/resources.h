@@ -12,7 +12,8 @@ struct tc_resources;
 /* The address of the control plane. */
 #define TC_RESOURCES_ADDRESS "10.255.255.1:15010"
 
-/* Begins to serve, on a loop of its own. Never returns NULL. The caller frees the control plane. */
+/* Begins to serve, on a loop of its own; but if a server of the test listens at TC_RESOURCES_ADDRESS, clients find that
+ * server instead. Never returns NULL. The caller frees the control plane. */
 struct tc_resources *tc_resources_new(void);
 /* Ends the control plane. NULL is allowed. */
 void tc_resources_free(struct tc_resources *r);

@@ -1,5 +1,6 @@
 /* The construction of a set's look-up, a ring or a table, in three steps: the loop's thread copies the input out of the
- * sets, any thread builds the look-up, the loop's thread takes it. */
+ * sets, any thread builds the look-up, the loop's thread takes it. Loop thread only, unless a comment says
+ * otherwise. */
 #ifndef TC_LB_RING_HASH_BUILD_H
 #define TC_LB_RING_HASH_BUILD_H
 

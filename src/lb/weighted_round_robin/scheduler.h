@@ -1,5 +1,5 @@
 /* The static stride scheduler of weighted_round_robin: a sequence in which each of n places comes as often as its
- * weight says, and evenly spread (A58, with the limits that gRPC C-core puts on weights). Immutable. */
+ * weight says, and evenly spread (A58, with the limits that gRPC C-core puts on weights). Immutable; any thread. */
 #ifndef TC_LB_WEIGHTED_ROUND_ROBIN_SCHEDULER_H
 #define TC_LB_WEIGHTED_ROUND_ROBIN_SCHEDULER_H
 
@@ -18,7 +18,8 @@ struct tc_wrr_scheduler {
  * counts as the mean of the known ones. Returns NULL if there are fewer than two places or all weights are unknown. The
  * caller frees the scheduler with tc_free. */
 struct tc_wrr_scheduler *tc_wrr_scheduler_new(const float *weights, size_t n);
-/* Returns the next place, below s->n, and advances the sequence. O(1) on average, O(n) at worst. */
+/* Returns the next place, below s->n, and advances the sequence, which is the caller's and may begin at any number.
+ * O(1) on average, O(n) at worst. */
 uint32_t tc_wrr_scheduler_pick(const struct tc_wrr_scheduler *s, uint32_t *sequence);
 
 #endif

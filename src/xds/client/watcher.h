@@ -19,11 +19,12 @@ void tc_xds_watch_stop_all(struct tc_link *list);
 /* Return `holder`, and `entry`, which may be NULL, of tc_xds_watch_start. */
 struct tc_xds_client *tc_xds_watch_client(const struct tc_xds_watcher *w);
 struct tc_xds_entry *tc_xds_watch_entry(const struct tc_xds_watcher *w);
-/* Queues on_changed with the resource, or with the error if `resource` is NULL; takes references. Callbacks that are
- * still queued are dropped, since on_changed replaces them. */
+/* Queues on_changed with the resource, or with the error if `resource` is NULL; takes references. `token`: of the
+ * response that brought the news; NULL: none did. Callbacks that are still queued are dropped, since on_changed
+ * replaces them. */
 void tc_xds_watch_changed(struct tc_xds_watcher *w, struct tc_xds_resource *resource, const struct tc_status *error,
                           struct tc_xds_token *token);
-/* Queues on_ambient_error, behind the callbacks that are queued; takes references. */
+/* Queues on_ambient_error, behind the callbacks that are queued; takes references. `token` as above. */
 void tc_xds_watch_ambient(struct tc_xds_watcher *w, const struct tc_status *error, struct tc_xds_token *token);
 
 #endif

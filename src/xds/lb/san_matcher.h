@@ -9,8 +9,8 @@
 struct tc_buf;
 
 struct tc_san_check {
-    size_t n; /* 0: no matchers; any certificate passes, unless it must cover the SNI */
-    const struct tc_string_matcher *matchers;
+    size_t n;                                 /* 0: no matchers; any certificate passes, unless it must cover the SNI */
+    const struct tc_string_matcher *matchers; /* borrowed */
     bool by_sni; /* A101: if an SNI was sent, the certificate must cover the SNI, and the matchers do not count */
 };
 
