@@ -12,7 +12,7 @@ struct tc_call_opts {
     uint64_t timeout_ns;               /* 0: none */
     int wait_for_ready;                /* 1; -1: no, whatever the config says; 0: as the config says */
     bool once; /* a request that left is not sent again transparently, even if the server has not processed it */
-    uint64_t max_receive_message_bytes; /* 0: the channel's; UINT64_MAX: none */
+    uint64_t max_receive_message_bytes; /* 0: the channel's; UINT64_MAX: none; a smaller one of the config counts */
 };
 
 /* Starts a call with memory of its own, which is freed after on_done, by tc_call_cancel, or by tc_channel_shutdown.

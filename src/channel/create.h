@@ -8,7 +8,8 @@ struct tc_channel_plugins;
 struct tc_lb_registry;
 
 /* Makes a channel and returns the handle's reference. `options` are copied; NULL: the defaults, and plaintext. Takes
- * over the plugins, also on failure. Returns NULL with an error if target or options are malformed. */
+ * over the plugins, also on failure. is_private: the channel is for tc_channel_new_private. Returns NULL with an error
+ * if target or options are malformed. */
 torc_channel *tc_channel_make(torc_runtime *rt, const char *target, const struct torc_channel_options *options,
                               const struct tc_channel_plugins *plugins, bool is_private, torc_error **error);
 /* Makes a channel without a public handle: to an xDS server, for instance. Loop thread only. The channel connects with

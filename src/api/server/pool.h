@@ -16,11 +16,11 @@ struct tc_pool_job {
 /* Returns true if the pool was made before a fork, and this is the child: the child has none of the pool's threads, and
  * one of them may have locked the mutex. NULL: false. */
 bool tc_pool_is_of_parent(const torc_pool *pool);
-/* Queues a job for the pool's threads. Returns false, and the job is still the caller's, if the queue is full or
- * torc_pool_free has begun, and in a child of a fork. */
+/* Queues a job for the pool's threads. Returns false, and the job is still the caller's, if the queue is full,
+ * torc_pool_free has begun, or the pool is of the parent (tc_pool_is_of_parent). */
 bool tc_pool_run(torc_pool *pool, struct tc_pool_job *job);
 /* Takes a job that was given to tc_pool_run out of the queue, in O(1). Returns false if the job is not in the queue (a
- * thread has taken it, or tc_pool_run returned false), and in a child of a fork. */
+ * thread has taken it, or tc_pool_run returned false), or the pool is of the parent. */
 bool tc_pool_cancel(torc_pool *pool, struct tc_pool_job *job);
 /* Add and release a reference. The last must not go before the threads have ended. NULL is allowed. */
 torc_pool *tc_pool_ref(torc_pool *pool);
