@@ -5,8 +5,8 @@
  *   SERVING   Without a call for idle_timeout_ms the connection gets a GOAWAY; the time starts again at a request that
  *             the server refuses, too (A9). A call may be silent for ever: an ADS stream is silent for hours. Keepalive
  *             PINGs find the clients that are gone.
- *   LEAVING   Without a call for another handshake_timeout_ms (LEAVING_MS if there is no such limit) the connection is
- *             closed: a client that has sent half a header block, or that does not read, would keep it open.
+ *   LEAVING   Either side has sent a GOAWAY. Without a call for LEAVING_MS the connection is closed: a client that has
+ *             sent half a header block, or that does not read, would keep it open.
  *
  * `patience` is the timer of all three. It is not stopped when a call begins: when it fires it looks whether there are
  * calls, and the end of the last call starts it again.
@@ -21,6 +21,7 @@
 #include "server/call.h"
 #include "server/server_internal.h"
 
+/* More than a graceful end takes: see the waits in http2/keepalive.c. */
 enum { LEAVING_MS = 20000 };
 
 /* --- giving way --- */
@@ -247,8 +248,7 @@ static uint64_t conn_limit_ms(const struct tc_server_conn *conn)
     const struct tc_server_opts *opts = &conn->server->opts;
     if (conn->phase == TC_SERVER_SERVING)
         return opts->idle_timeout_ms;
-    bool unlimited = conn->phase == TC_SERVER_LEAVING && !opts->handshake_timeout_ms;
-    return unlimited ? LEAVING_MS : opts->handshake_timeout_ms;
+    return conn->phase == TC_SERVER_LEAVING ? LEAVING_MS : opts->handshake_timeout_ms;
 }
 
 void tc_server_conn_quiet(struct tc_server_conn *conn)
@@ -283,10 +283,7 @@ static void conn_on_out_of_patience(struct tc_timer *timer)
     if (quiet_ms < limit_ms) {
         tc_timer_start(timer, limit_ms - quiet_ms);
     } else if (conn->phase == TC_SERVER_SERVING) {
-        conn->phase = TC_SERVER_LEAVING;
-        tc_server_conn_moved(conn);
-        tc_h2_conn_drain(conn->h2, "max_idle");
-        conn_wait(conn, conn_limit_ms(conn));
+        tc_h2_conn_drain(conn->h2, "max_idle"); /* conn_on_draining follows */
     } else {
         if (conn->phase == TC_SERVER_OPENING) {
             TC_LOG(TC_LOG_SERVER, TORC_LOG_INFO, "%s: timed out after %llu ms, waiting for %s", conn->addr_text,
@@ -297,13 +294,26 @@ static void conn_on_out_of_patience(struct tc_timer *timer)
     }
 }
 
-static void conn_on_ready(void *arg)
+/* Begins the phase. Its time runs while the connection has no call. */
+static void conn_enter(struct tc_server_conn *conn, enum tc_server_phase phase)
 {
-    struct tc_server_conn *conn = arg;
-    conn->phase = TC_SERVER_SERVING;
+    conn->phase = phase;
     tc_timer_stop(&conn->patience);
     if (tc_list_empty(&conn->calls))
         tc_server_conn_quiet(conn);
+}
+
+static void conn_on_ready(void *arg)
+{
+    struct tc_server_conn *conn = arg;
+    if (conn->phase == TC_SERVER_OPENING)
+        conn_enter(conn, TC_SERVER_SERVING);
+}
+
+static void conn_on_draining(void *arg, const struct tc_status *why, bool too_many_pings)
+{
+    (void)why, (void)too_many_pings;
+    conn_enter(arg, TC_SERVER_LEAVING);
 }
 
 /* Returns the handler of the method: its own, its service's, or the default; NULL: there is none. */
@@ -361,8 +371,11 @@ static void conn_on_stream(void *arg, struct tc_h2_stream *stream)
     tc_status_fini(&status);
 }
 
-static const struct tc_h2_conn_events conn_events = {
-    .on_ready = conn_on_ready, .on_closed = conn_on_closed, .on_stream = conn_on_stream, .on_held = conn_on_held};
+static const struct tc_h2_conn_events conn_events = {.on_ready = conn_on_ready,
+                                                     .on_draining = conn_on_draining,
+                                                     .on_closed = conn_on_closed,
+                                                     .on_stream = conn_on_stream,
+                                                     .on_held = conn_on_held};
 
 static void conn_start_http2(struct tc_server_conn *conn, struct tc_bytestream *bs)
 {

@@ -51,8 +51,8 @@ struct tc_server_opts {
     struct tc_tls_context *tls;    /* NULL: plaintext; the server takes a reference */
     uint64_t handshake_timeout_ms; /* from accept until TLS is done and the client's SETTINGS have come; 20,000; 0: no
                                       limit */
-    uint64_t idle_timeout_ms; /* without a call: GOAWAY, then closed handshake_timeout_ms later, or 20 s later without
-                                 that limit; 0: never (default) */
+    uint64_t idle_timeout_ms; /* without a call: GOAWAY, which the end of the connection follows (tc_server_goaway); 0:
+                                 never (default) */
     size_t max_connections;   /* 0: no limit (default). At the limit see tc_server_accept. */
     bool calls_give_way; /* at max_connections a connection with calls may be closed, too; a call that is then reset
                             gets REFUSED_STREAM */
@@ -158,8 +158,8 @@ void tc_server_stop_listening(struct tc_server *s);
 /* Closes all connections from the loop, without waiting for their calls, which end with UNAVAILABLE. Listeners go
  * on. */
 void tc_server_close_connections(struct tc_server *s);
-/* Sends GOAWAY on all connections whose handshake is done. They close when their last call has ended. Listeners go
- * on. */
+/* Sends GOAWAY on all connections whose handshake is done. They close when their last call has ended and all is
+ * written, or once they were without a call for 20 s. Listeners go on. */
 void tc_server_goaway(struct tc_server *s);
 /* Stops listening and drains all connections. `fn` (NULL: none) is called once, from the loop, when the last connection
  * is gone. After grace_ms (0: no limit) the remaining connections are closed. A second call only shortens the grace:

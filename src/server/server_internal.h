@@ -53,8 +53,8 @@ struct tc_server_conn {
     struct tc_task close;        /* closes the connection from the loop */
     struct tc_server_peer *peer; /* NULL once the connection gives way */
     struct tc_timer patience;    /* the timeout of `phase` */
-    enum { TC_SERVER_OPENING, TC_SERVER_SERVING, TC_SERVER_LEAVING } phase;
-    uint64_t moved_ms; /* of the latest: accept, SETTINGS, idle GOAWAY, call's beginning or message, end of all calls */
+    enum tc_server_phase { TC_SERVER_OPENING, TC_SERVER_SERVING, TC_SERVER_LEAVING } phase;
+    uint64_t moved_ms; /* of the latest: accept, SETTINGS, GOAWAY, call's beginning or message, end of all calls */
     uint64_t served;   /* messages that the client has taken */
     size_t held[TC_SERVER_HELD]; /* bytes */
     char *addr_text;             /* the client's; owned */

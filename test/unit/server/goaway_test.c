@@ -476,6 +476,83 @@ static void last_goaway_of_a_quiet_connection(void **state)
     }
 }
 
+/* --- a client without an RPC that has a stream in nghttp2 --- */
+
+/* A header block has no end (`part`), or the client does not read the answer to a request of an unknown method. */
+static void hold_without_an_rpc(struct fixture *f, bool part)
+{
+    struct tc_server_counts counts;
+    if (part) {
+        fake_h2_frame(f->k.peer, FAKE_H2_HEADERS, 0, 5, "", 0);
+    } else {
+        fake_pipe_set_capacity(f->k.pipe, 0);
+        for (uint32_t id = 5; id < 9; id += 2) { /* the second answer stays in nghttp2 */
+            fake_h2_headers(f->k.peer, id, KIT_SERVER_PIPE_REQUEST("/t.S/Unknown"), false);
+            tc_loop_drain(f->k.loop);
+        }
+    }
+    tc_loop_drain(f->k.loop);
+    tc_server_counts(f->k.server, &counts);
+    assert_int_equal(counts.open_calls, f->call != NULL);
+    assert_int_equal(counts.open_connections, 1);
+}
+
+/* The connection ends in limit_ms. In the middle of this time the client shows that it lives. */
+static void expect_end_within(struct fixture *f, bool part, uint64_t limit_ms)
+{
+    struct tc_server_counts counts;
+    tc_loop_advance(f->k.loop, limit_ms / 2);
+    if (part)
+        fake_h2_frame(f->k.peer, FAKE_H2_CONTINUATION, 0, 5, "", 0); /* still without END_HEADERS */
+    else
+        fake_h2_window(f->k.peer, 0, 1);
+    tc_loop_drain(f->k.loop);
+    tc_loop_advance(f->k.loop, limit_ms - limit_ms / 2);
+    tc_server_counts(f->k.server, &counts);
+    assert_int_equal(counts.open_connections, 0);
+}
+
+/* The server waits for RPCs alone. `used`: an RPC runs when the drain begins. */
+static void drain_without_an_rpc(void **state)
+{
+    (void)state;
+    for (int part = 0; part < 2; part++) {
+        for (int used = 0; used < 2; used++) {
+            struct fixture f;
+            init(&f, NULL);
+            if (used)
+                fake_h2_headers(f.k.peer, 1, REQUEST, false);
+            tc_loop_drain(f.k.loop);
+            hold_without_an_rpc(&f, part);
+            tc_server_drain(f.k.server, 0, on_drained, &f);
+            tc_loop_advance(f.k.loop, used ? 24 * 3600 * 1000 : 0);
+            assert_int_equal(f.ends, 0);
+            if (used) {
+                tc_server_call_reset(f.call, 8);
+                tc_loop_drain(f.k.loop);
+            }
+            expect_end_within(&f, part, 20000);
+            assert_int_equal(f.drained, 1);
+            fini(&f);
+        }
+    }
+}
+
+static void max_age_without_an_rpc(void **state)
+{
+    (void)state;
+    for (int part = 0; part < 2; part++) {
+        struct tc_server_opts opts;
+        struct fixture f;
+        tc_server_opts_init(&opts);
+        opts.http2.keepalive.max_age_ms = 10000;
+        init(&f, &opts);
+        hold_without_an_rpc(&f, part);
+        expect_end_within(&f, part, 11000 + 20000);
+        fini(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -496,6 +573,8 @@ int main(void)
         cmocka_unit_test(max_age_of_an_idle_connection),
         cmocka_unit_test(last_goaway_is_not_read),
         cmocka_unit_test(last_goaway_of_a_quiet_connection),
+        cmocka_unit_test(drain_without_an_rpc),
+        cmocka_unit_test(max_age_without_an_rpc),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
