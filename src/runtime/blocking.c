@@ -20,14 +20,22 @@
 #include "base/thread.h"
 #include "runtime/runtime_internal.h"
 
+/* Returns true in a child of the process that made the runtime. */
+static bool is_of_parent(const torc_runtime *rt)
+{
+    return TC_UNLIKELY(rt->generation != tc_fork_generation());
+}
+
 void tc_runtime_lock(torc_runtime *rt)
 {
-    pthread_mutex_lock(&rt->mutex);
+    if (!is_of_parent(rt))
+        pthread_mutex_lock(&rt->mutex);
 }
 
 void tc_runtime_unlock(torc_runtime *rt)
 {
-    pthread_mutex_unlock(&rt->mutex);
+    if (!is_of_parent(rt))
+        pthread_mutex_unlock(&rt->mutex);
 }
 
 bool tc_runtime_caller_drives(const torc_runtime *rt)
@@ -96,11 +104,9 @@ static int turn_timeout_ms(const torc_runtime *rt, uint64_t until_ns)
     return ms > 1000000 ? 1000000 : (int)ms;
 }
 
-/* In the child of a callback that forked: forgets the threads that waited or held the lock, which the child does not
- * have. */
+/* In the child of a callback that forked: forgets the threads that waited, which the child does not have. */
 TC_APART static void forget_threads(torc_runtime *rt)
 {
-    pthread_mutex_init(&rt->mutex, NULL);
     tc_list_init(&rt->waiters);
     tc_list_init(&rt->pollers);
 }
@@ -110,18 +116,17 @@ TC_APART static void forget_threads(torc_runtime *rt)
  * count. */
 static bool drive_one_turn(torc_runtime *rt, int timeout_ms, const struct tc_wait *first)
 {
-    unsigned generation = tc_fork_generation();
     rt->driven = true;
     rt->driver = pthread_self();
-    pthread_mutex_unlock(&rt->mutex);
+    tc_runtime_unlock(rt);
     bool did = first && tc_loop_turn_posts(rt->loop);
     /* Read without the lock. If another thread sets `woken` (it finishes the stream or the server's call), that thread
      * also wakes the loop, so that the turn below does not sleep if the mark is seen too late. */
     if (!did || !atomic_load_explicit(&first->woken, memory_order_relaxed))
         did = tc_loop_turn(rt->loop, timeout_ms);
-    if (TC_UNLIKELY(generation != tc_fork_generation()))
+    if (is_of_parent(rt))
         forget_threads(rt);
-    pthread_mutex_lock(&rt->mutex);
+    tc_runtime_lock(rt);
     rt->driven = false;
     if (!tc_list_empty(&rt->pollers))
         wake_pollers(rt);
@@ -175,7 +180,7 @@ int torc_runtime_poll(torc_runtime *rt, int timeout_ms)
         return TORC_ESTATE;
     TC_NO_CANCEL;
     rc = 0;
-    pthread_mutex_lock(&rt->mutex);
+    tc_runtime_lock(rt);
     if (atomic_load(&rt->stopped)) {
         rc = TORC_ECLOSED; /* the thread in torc_runtime_free drives the loop */
     } else if (!rt->driven) {
@@ -186,7 +191,7 @@ int torc_runtime_poll(torc_runtime *rt, int timeout_ms)
     } else if (timeout_ms != 0) {
         tc_runtime_await_driver(rt, timeout_ms);
     }
-    pthread_mutex_unlock(&rt->mutex);
+    tc_runtime_unlock(rt);
     return rc;
 }
 
@@ -205,11 +210,11 @@ int torc_runtime_fd(const torc_runtime *given)
     if (rt->mode != TORC_RUNTIME_CALLER)
         return TORC_ESTATE;
     if (!atomic_load_explicit(&rt->fd_given, memory_order_relaxed)) {
-        pthread_mutex_lock(&rt->mutex);
+        tc_runtime_lock(rt);
         if (!rt->asks)
             rt->told_ms = UINT64_MAX;
         atomic_store(&rt->fd_given, true);
-        pthread_mutex_unlock(&rt->mutex);
+        tc_runtime_unlock(rt);
     }
     return rt->fd;
 }
@@ -222,7 +227,7 @@ int torc_runtime_timeout_ms(const torc_runtime *given)
         return -1;
     if (tc_loop_in_turn(rt->loop))
         return tc_loop_timeout_ms(rt->loop);
-    pthread_mutex_lock(&rt->mutex);
+    tc_runtime_lock(rt);
     rt->asks = true;
     rt->asker = pthread_self();
     rt->told_ms = UINT64_MAX;
@@ -230,7 +235,7 @@ int torc_runtime_timeout_ms(const torc_runtime *given)
         rt->told_ms = tc_loop_next_ms(rt->loop);
         ms = tc_loop_wait_ms(rt->loop, rt->told_ms);
     }
-    pthread_mutex_unlock(&rt->mutex);
+    tc_runtime_unlock(rt);
     return ms;
 }
 

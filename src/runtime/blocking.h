@@ -38,7 +38,8 @@ void tc_wait_wake(struct tc_wait *w);
  * With the lock held, which is released meanwhile. */
 void tc_wait_sleep(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns);
 
-/* The runtime's lock: guards the data that blocking threads share with the loop. */
+/* The runtime's lock: guards the data that blocking threads share with the loop. In a forked child both functions do
+ * nothing: a thread that the child does not have may have held the lock. */
 void tc_runtime_lock(torc_runtime *rt);
 void tc_runtime_unlock(torc_runtime *rt);
 

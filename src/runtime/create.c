@@ -19,6 +19,7 @@
 
 #include <errno.h>
 
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/options.h"
@@ -97,6 +98,7 @@ static torc_runtime *runtime_make(struct tc_loop *loop, bool own_loop, const str
     tc_list_init(&rt->members);
     tc_list_init(&rt->waiters);
     tc_list_init(&rt->pollers);
+    rt->generation = tc_fork_generation();
     pthread_mutex_init(&rt->mutex, NULL);
     tc_task_init(&rt->shutdown, on_shutdown);
     rt->pool = tc_pool_new(loop, (uint64_t)options->idle_connection_ms,

@@ -41,6 +41,7 @@ struct torc_runtime {
     atomic_bool closed;  /* torc_runtime_free was called */
     atomic_bool stopped; /* the shutdown ran on the loop */
 
+    unsigned generation; /* tc_fork_generation when the runtime was made */
     pthread_mutex_t mutex;
     /* Under the mutex. */
     struct tc_link waiters; /* tc_wait.link of the threads in tc_runtime_wait */

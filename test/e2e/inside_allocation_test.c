@@ -371,6 +371,63 @@ static void test_fork_in_reflection_add(void **state)
     expect_forked();
 }
 
+/* --- generated code in the child: another thread of the parent had the runtime's lock --- */
+
+static int next_in_child(void)
+{
+    const Kinds *request = NULL;
+    return torc__test__mirror__mirror__both__next(call, 0, &request) == TORC_EFORK ? 0 : 1;
+}
+
+static int refused_reply_in_child(void)
+{
+    return torc__test__mirror__mirror__each__reply(call, large_message(), 0, 0) != 0 ? 0 : 1;
+}
+
+static int refused_send_in_child(void)
+{
+    return torc__test__mirror__mirror__last__send(stream, large_message(), 0, 0) != 0 ? 0 : 1;
+}
+
+static int (*in_child)(void);
+
+static void *fork_with_typed(void *arg)
+{
+    (void)arg;
+    fork_and_check(in_child);
+    return NULL;
+}
+
+/* torc_orca_record has the lock of the runtime when it allocates a value. */
+static void fork_in_record(int (*check)(void))
+{
+    stream_open();
+    in_child = check;
+    armed = fork_with_typed;
+    assert_int_equal(torc_orca_record(call, TORC_ORCA_CPU, NULL, 0.25), 0);
+    call_finish();
+    torc_stream_free(stream);
+    expect_forked();
+}
+
+static void test_fork_then_next(void **state)
+{
+    (void)state;
+    fork_in_record(next_in_child);
+}
+
+static void test_fork_then_refused_reply(void **state)
+{
+    (void)state;
+    fork_in_record(refused_reply_in_child);
+}
+
+static void test_fork_then_refused_send(void **state)
+{
+    (void)state;
+    fork_in_record(refused_send_in_child);
+}
+
 int main(void)
 {
     static const struct torc_allocator own = {TORC_SIZE(torc_allocator), own_malloc, own_calloc, own_realloc, free};
@@ -381,7 +438,8 @@ int main(void)
         TEST(test_free_in_send),           TEST(test_free_in_a_refusal),   TEST(test_free_in_receive),
         TEST(test_finish_in_respond),      TEST(test_finish_in_a_refusal), TEST(test_finish_in_reply),
         TEST(test_finish_in_finish),       TEST(test_fork_in_health_set),  TEST(test_fork_in_orca_set),
-        TEST(test_fork_in_reflection_add),
+        TEST(test_fork_in_reflection_add), TEST(test_fork_then_next),      TEST(test_fork_then_refused_reply),
+        TEST(test_fork_then_refused_send),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
