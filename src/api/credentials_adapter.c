@@ -28,8 +28,11 @@ static int plugin_get(torc_call_credentials *base, struct tc_loop *loop, const s
                       struct tc_status *error TC_UNUSED)
 {
     struct plugin *p = TC_CONTAINER_OF(base, struct plugin, base);
+    struct tc_auth_request *answer = tc_auth_request_new(loop, w);
+    if (TC_UNLIKELY(tc_loop_forked(loop))) /* the child of a callback that forked: the RPC is the parent's */
+        return TORC_EAGAIN;
     torc_auth_request *request = TC_NEW(torc_auth_request);
-    request->answer = tc_auth_request_new(loop, w);
+    request->answer = answer;
     request->service_url = tc_strdup(context->service_url);
     request->method = tc_strdup(context->method);
     p->fn(request, p->arg);

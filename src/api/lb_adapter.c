@@ -119,13 +119,19 @@ static void policy_unref(torc_lb_helper *p)
     tc_free(p);
 }
 
+/* Returns true in the child of a callback that forked, and while the process exits: the application is not called. */
+static bool policy_is_forked(const torc_lb_helper *p)
+{
+    return TC_UNLIKELY(tc_loop_forked(p->timer.loop));
+}
+
 /* --- picks --- */
 
 /* Calls on_call_end, unless the policy was shut down. NULL status: the pick led to no attempt. */
 static void call_ended(torc_lb_helper *p, void *call_arg, const struct tc_status *status,
                        const struct tc_headers *trailers)
 {
-    if (!p->base.helper)
+    if (!p->base.helper || policy_is_forked(p))
         return;
     tc_arena_reset(&p->texts);
     p->ending = true;
@@ -158,7 +164,7 @@ static enum tc_pick_kind app_pick(struct tc_picker *picker, const struct tc_pick
 {
     torc_lb_helper *p = TC_CONTAINER_OF(picker, struct app_picker, base)->policy;
     /* Does not ask the application after the shutdown, nor for a text about what a call waits for. */
-    if (!p->base.helper || args->waiting)
+    if (!p->base.helper || args->waiting || policy_is_forked(p))
         return TC_PICK_QUEUE;
     struct torc_lb_pick pick = {.policy = p, .args = args};
     tc_arena_reset(&p->texts);
@@ -348,8 +354,7 @@ static void child_update_state(struct tc_lb_helper *h, enum torc_connectivity st
 
 static const struct tc_lb_helper_ops child_helper_ops = {.update_state = child_update_state};
 
-/* Tells the application of one state of a child. The application may destroy the child, and so this task, from inside.
- */
+/* Tells the application of one state of a child. The application may destroy the child, with this task, from inside. */
 static void on_tell(struct tc_task *task)
 {
     torc_lb_child *c = TC_CONTAINER_OF(task, struct torc_lb_child, tell);
@@ -529,7 +534,8 @@ static void endpoints_hand_over(torc_lb_helper *p, const struct tc_endpoints *li
         }
         all[i] = e;
     }
-    p->app->update(p->state, all, list->n, json);
+    if (!policy_is_forked(p)) /* `create` may have forked */
+        p->app->update(p->state, all, list->n, json);
     tc_arena_fini(&arena);
 }
 
@@ -538,7 +544,7 @@ static struct tc_status app_update(struct tc_lb_policy *policy, const struct tc_
     torc_lb_helper *p = TC_CONTAINER_OF(policy, torc_lb_helper, base);
     const struct app_config *config = TC_CONTAINER_OF(update->config, struct app_config, base);
     p->depth = config->depth;
-    if (!p->created)
+    if (!p->created && !policy_is_forked(p))
         p->state = p->app->create(p, p->app->arg);
     p->created = true;
     if (update->endpoints) {
@@ -555,7 +561,7 @@ static struct tc_status app_update(struct tc_lb_policy *policy, const struct tc_
 static void app_exit_idle(struct tc_lb_policy *policy)
 {
     torc_lb_helper *p = TC_CONTAINER_OF(policy, torc_lb_helper, base);
-    if (p->created && p->app->exit_idle)
+    if (p->created && p->app->exit_idle && !policy_is_forked(p))
         p->app->exit_idle(p->state);
 }
 

@@ -226,7 +226,7 @@ static void app_shutdown(struct tc_resolver *r)
     tc_task_cancel(&a->start);
     tc_task_cancel(&a->request);
     a->listener->owner = NULL;
-    if (a->started && a->app->stop)
+    if (a->started && a->app->stop && !tc_loop_forked(r->env->loop))
         a->app->stop(a->state);
     torc_resolver_listener_unref(a->listener);
     tc_free(a->rest);

@@ -2,7 +2,7 @@
  * queue: a watch that is called may add and remove watches, start calls, and end the channel. Every state is delivered,
  * in order, with two exceptions: a TRANSIENT_FAILURE right after an undelivered TRANSIENT_FAILURE replaces it, with the
  * newer reason; the end of the channel drops what is not delivered yet. tc_state_watch_end tells the watches of
- * SHUTDOWN at once. */
+ * SHUTDOWN at once. In the child of a callback that forked nobody is told of anything (tc_loop_forked). */
 #include "channel/state_watch.h"
 
 #include "base/mem.h"
@@ -29,7 +29,8 @@ static void watches_tell(struct tc_channel_connectivity *c, const struct publish
             continue;
         tc_list_append(&c->watches, link);
         struct tc_channel_watch *w = TC_CONTAINER_OF(link, struct tc_channel_watch, link);
-        w->fn(w, p->state, &p->status);
+        if (!tc_loop_forked(c->loop))
+            w->fn(w, p->state, &p->status);
     }
 }
 
@@ -73,7 +74,7 @@ static void on_tell_events(struct tc_task *task)
 {
     struct tc_channel_connectivity *c = TC_CONTAINER_OF(task, struct tc_channel_connectivity, tell_events);
     struct tc_link *link;
-    while ((link = tc_list_pop(&c->events))) {
+    while (!tc_loop_forked(c->loop) && (link = tc_list_pop(&c->events))) {
         struct event *e = TC_CONTAINER_OF(link, struct event, link);
         c->observer(e->kind, e->address->data, tc_rstr_cstr(e->reason), c->observer_arg);
         event_free(e);

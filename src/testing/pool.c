@@ -39,7 +39,7 @@ static void pool_main(void *arg)
 {
     torc_pool *pool = arg;
     struct tc_link *link;
-    while ((link = tc_list_pop(&pool->jobs))) {
+    while (!tc_pool_is_of_parent(pool) && (link = tc_list_pop(&pool->jobs))) {
         struct tc_pool_job *job = TC_CONTAINER_OF(link, struct tc_pool_job, link);
         pool->n_jobs--;
         job->run(job);

@@ -27,45 +27,6 @@
 #include "creds/spiffe.h"
 #include "http2/stream.h"
 
-void tc_message_queue_add(struct tc_message_queue *m, struct tc_rstr *bytes, bool plain)
-{
-    struct tc_queued_message *message = TC_NEW(struct tc_queued_message);
-    message->bytes = bytes;
-    message->plain = plain;
-    *m->last = message;
-    m->last = &message->next;
-}
-
-struct tc_rstr *tc_message_queue_take(struct tc_message_queue *m, bool *plain)
-{
-    struct tc_queued_message *message = m->first;
-    if (!message)
-        return NULL;
-    struct tc_rstr *bytes = message->bytes;
-    *plain = message->plain;
-    m->first = message->next;
-    if (!m->first)
-        m->last = &m->first;
-    tc_free(message);
-    return bytes;
-}
-
-static void messages_drop(struct tc_message_queue *m)
-{
-    struct tc_rstr *bytes;
-    bool plain;
-    while ((bytes = tc_message_queue_take(m, &plain)))
-        tc_rstr_unref(bytes);
-}
-
-/* Moves all messages to `to`, whose old content does not count. */
-static void messages_move(struct tc_message_queue *to, struct tc_message_queue *from)
-{
-    to->first = from->first;
-    to->last = from->first ? from->last : &to->first;
-    tc_message_queue_init(from);
-}
-
 void tc_api_call_hold(torc_server_call *c)
 {
     tc_ref_inc(&c->ref);
@@ -76,8 +37,8 @@ void tc_api_call_drop(torc_server_call *c)
     if (!tc_ref_dec(&c->ref))
         return;
     torc_server *s = c->server;
-    messages_drop(&c->unsent);
-    messages_drop(&c->received);
+    tc_message_queue_drop(&c->unsent);
+    tc_message_queue_drop(&c->received);
     tc_rstr_unref(c->ending.text);
     tc_rstr_unref(c->lent);
     tc_rstr_unref(c->request);
@@ -247,7 +208,7 @@ static void on_task(struct tc_task *task)
     struct tc_message_queue messages;
     tc_runtime_lock(c->rt);
     c->task_queued = false;
-    messages_move(&messages, &c->unsent);
+    tc_message_queue_move(&messages, &c->unsent);
     bool headers = c->headers_given, ends = c->ending_given, writable = c->tell_writable && c->heard.on_writable;
     c->headers_given = c->ending_given = false;
     c->reads.owed += c->reads_wanted;
@@ -392,6 +353,8 @@ static void on_job(struct tc_pool_job *job)
 
 void tc_api_call_start(const struct tc_method *m, torc_server_call *c)
 {
+    if (TC_UNLIKELY(tc_loop_forked(tc_runtime_loop(c->rt))))
+        return; /* the child of a handler that forked, or the process exits */
     if (!m->pool) {
         call_handle(m, c);
         return;

@@ -11,33 +11,13 @@
 
 #include "api/arena.h"
 #include "api/server/load.h"
+#include "api/server/message_queue.h"
 #include "api/server/server_internal.h"
 #include "api/typed.h"
 #include "base/headers.h"
 #include "base/rstr.h"
 #include "server/call.h"
 #include "tls/identity.h"
-
-/* A message that waits: to be sent, or to be received by the application. */
-struct tc_queued_message {
-    struct tc_queued_message *next;
-    struct tc_rstr *bytes; /* a reference */
-    bool plain;            /* must not be compressed */
-};
-
-struct tc_message_queue {
-    struct tc_queued_message *first, **last;
-};
-
-static inline void tc_message_queue_init(struct tc_message_queue *m)
-{
-    m->first = NULL;
-    m->last = &m->first;
-}
-/* Takes over the reference to `bytes`. */
-void tc_message_queue_add(struct tc_message_queue *m, struct tc_rstr *bytes, bool plain);
-/* Returns the oldest message's bytes with their reference, and stores its `plain`. Returns NULL if there is none. */
-struct tc_rstr *tc_message_queue_take(struct tc_message_queue *m, bool *plain);
 
 /* Messages that the application has sent and the core has not written yet. */
 struct tc_unwritten {

@@ -94,20 +94,12 @@ const torc_server_call *torc_rpc_server_call(const torc_rpc *rpc)
 
 /* --- the outcome --- */
 
-static void out_drop(struct tc_call_rpc *r)
-{
-    struct tc_rstr *bytes;
-    bool plain;
-    while ((bytes = tc_message_queue_take(&r->out, &plain)))
-        tc_rstr_unref(bytes);
-}
-
 static void messages_stop(struct tc_call_rpc *r)
 {
     tc_walk_stop(&r->rpc->sent);
     tc_walk_stop(&r->rpc->received);
     r->sending = r->receiving = false;
-    out_drop(r);
+    tc_message_queue_drop(&r->out);
 }
 
 /* Drops the handler's grpc-status-details-bin if the outcome is not the handler's status. */
@@ -233,7 +225,7 @@ void tc_call_rpc_send(struct tc_call_rpc *r, struct tc_message_queue *messages, 
     while ((bytes = tc_message_queue_take(messages, &plain)))
         tc_message_queue_add(&r->out, bytes, plain);
     if (r->rpc->ending) {
-        out_drop(r);
+        tc_message_queue_drop(&r->out);
         return;
     }
     if (ends) {

@@ -99,6 +99,8 @@ static void *pool_main(void *arg)
             pthread_mutex_unlock(&pool->mutex);
             struct tc_pool_job *job = TC_CONTAINER_OF(link, struct tc_pool_job, link);
             job->run(job);
+            if (tc_pool_is_of_parent(pool)) /* the handler forked; the mutex is as the parent's threads left it */
+                return NULL;
             pthread_mutex_lock(&pool->mutex);
             pool->n_running--;
         } else if (pool->closed) {

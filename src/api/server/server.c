@@ -79,7 +79,8 @@ void tc_api_server_stopped(torc_server *s)
     while (fns) {
         struct tc_stop_fn *f = fns;
         fns = f->next;
-        f->fn(f->arg);
+        if (!tc_loop_forked(tc_runtime_loop(s->rt))) /* not in the child of a function that forked */
+            f->fn(f->arg);
         tc_free(f);
     }
 }
