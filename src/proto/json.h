@@ -21,10 +21,10 @@ struct tc_proto_json_options {
 
 /* Returns the JSON of a message, a new reference. Fields with their default value are left out, unless they are members
  * of a oneof; enums are names (numbers when unknown), integers of 64 bits are strings. An Any becomes {"@type": URL,
- * "value": BASE64} if its type is unknown, or if its bytes cannot be unpacked or are nested too deep. A Duration or
- * Timestamp out of range becomes an object of its seconds and nanos. Returns NULL if the message is too deep or has a
- * string that is not UTF-8; neither happens with a message from tc_unpack with its default depth. NULL options are
- * zeros. */
+ * "value": BASE64} if its type is unknown, or if its bytes cannot be unpacked or are nested too deep; the member is
+ * `@value` if the type has a JSON form of its own (proto/wkt.h) or a field `value`. A Duration or Timestamp out of
+ * range becomes an object of its seconds and nanos. Returns NULL if the message is too deep or has a string that is not
+ * UTF-8; neither happens with a message from tc_unpack with its default depth. NULL options are zeros. */
 json_t *tc_proto_to_json(const ProtobufCMessage *message, const struct tc_proto_json_options *options);
 
 /* Makes a message of `type` in `arena` from JSON. Names of fields may have either form. A field that is null is absent,
@@ -34,9 +34,8 @@ json_t *tc_proto_to_json(const ProtobufCMessage *message, const struct tc_proto_
  * errors, or TORC_ELIMIT, also with an error, when the arena's budget is exceeded; `*out` is untouched then. NULL
  * options are zeros.
  *
- * An Any of the form {"@type": URL, "value": BASE64}, as tc_proto_to_json writes it, is accepted for an unknown type,
- * and for a type that has neither a JSON form of its own (proto/wkt.h) nor a field `value`. Whether the bytes are a
- * message of that type is not checked. */
+ * An Any of the forms with BASE64, as tc_proto_to_json writes them, is accepted; the member `@value` for any type.
+ * Whether the bytes are a message of the type is not checked. */
 int tc_proto_from_json(const ProtobufCMessageDescriptor *type, const json_t *json,
                        const struct tc_proto_json_options *options, struct tc_arena *arena, ProtobufCMessage **out,
                        struct tc_validation_errors *errors);

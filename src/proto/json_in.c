@@ -23,8 +23,6 @@
 #include "proto/wire.h"
 #include "proto/wkt.h"
 
-enum { NAME_BYTES = 128 };
-
 struct input {
     struct tc_proto_json_options options;
     struct tc_arena *arena;
@@ -300,17 +298,6 @@ static bool field_in(struct input *in, ProtobufCMessage *m, const ProtobufCField
     return good;
 }
 
-static const ProtobufCFieldDescriptor *type_find_field(const ProtobufCMessageDescriptor *type, const char *name)
-{
-    for (unsigned i = 0; i < type->n_fields; i++) {
-        char camel[NAME_BYTES];
-        tc_wkt_camel(type->fields[i].name, camel, sizeof(camel));
-        if (strcmp(type->fields[i].name, name) == 0 || strcmp(camel, name) == 0)
-            return &type->fields[i];
-    }
-    return NULL;
-}
-
 /* Reads the fields of an ordinary message. Member `except` of the object (NULL: none) is not a field. `seen` finds a
  * field that is given under both its names, the one of the .proto file and its lowerCamelCase. */
 static bool fields_in(struct input *in, ProtobufCMessage *m, const json_t *json, const char *except, int depth)
@@ -330,7 +317,7 @@ static bool fields_in(struct input *in, ProtobufCMessage *m, const json_t *json,
             return false;
         if (except && strcmp(name, except) == 0)
             continue;
-        const ProtobufCFieldDescriptor *field = type_find_field(type, name);
+        const ProtobufCFieldDescriptor *field = tc_wkt_find_field(type, name);
         if (!field && in->options.ignore_unknown)
             continue;
         tc_validation_push(in->errors, ".%s", name);
@@ -350,24 +337,22 @@ static bool fields_in(struct input *in, ProtobufCMessage *m, const json_t *json,
     return good;
 }
 
-/* Returns true if the JSON of an Any of the known type can only be {"@type": URL, "value": BASE64}, which
- * tc_proto_to_json writes for bytes that it cannot unpack. */
-static bool any_is_opaque(const ProtobufCMessageDescriptor *type, const json_t *json)
+/* Returns the name of the member that has the bytes of an Any, as tc_proto_to_json writes them; NULL: there is none.
+ * `type` is NULL if it is unknown. */
+static const char *opaque_member(const ProtobufCMessageDescriptor *type, const json_t *json)
 {
-    return tc_wkt_of(type) == TC_WKT_NONE && json_object_size(json) == 2 &&
-           json_is_string(json_object_get(json, "value")) && !type_find_field(type, "value");
+    if (json_object_size(json) != 2)
+        return NULL;
+    if (json_is_string(json_object_get(json, "@value")))
+        return "@value";
+    bool plain = json_is_string(json_object_get(json, "value")) && (!type || !tc_wkt_has_value(type));
+    return plain ? "value" : NULL;
 }
 
-/* Reads the bytes of an Any in the form that tc_proto_to_json writes without the type. */
-static bool opaque_any_in(struct input *in, const json_t *json, Google__Protobuf__Any *any)
+static bool opaque_any_in(struct input *in, const json_t *json, const char *member, Google__Protobuf__Any *any)
 {
-    const json_t *value = json_object_get(json, "value");
-    if (json_object_size(json) != 2 || !json_is_string(value)) {
-        tc_validation_add_at(in->errors, ".@type", "unknown type %s", any->type_url);
-        return false;
-    }
-    tc_validation_push(in->errors, ".value");
-    bool good = bytes_in(in, value, &any->value);
+    tc_validation_push(in->errors, ".%s", member);
+    bool good = bytes_in(in, json_object_get(json, member), &any->value);
     tc_validation_pop(in->errors);
     return good;
 }
@@ -387,8 +372,13 @@ static bool any_in(struct input *in, const json_t *json, int depth, Google__Prot
     if (!string_in(in, url, &any->type_url))
         return false;
     const ProtobufCMessageDescriptor *type = tc_proto_type_of_url(tc_slice_str(any->type_url));
-    if (!type || any_is_opaque(type, json))
-        return opaque_any_in(in, json, any);
+    const char *opaque = opaque_member(type, json);
+    if (opaque)
+        return opaque_any_in(in, json, opaque, any);
+    if (!type) {
+        tc_validation_add_at(in->errors, ".@type", "unknown type %s", any->type_url);
+        return false;
+    }
     ProtobufCMessage *m = NULL;
     if (tc_wkt_of(type) == TC_WKT_NONE) {
         m = message_new(in, type);

@@ -20,8 +20,6 @@
 #include "proto/wire.h"
 #include "proto/wkt.h"
 
-#define NAME_BYTES 128
-
 struct output {
     struct tc_proto_json_options options;
 };
@@ -210,7 +208,7 @@ static bool fields_json(const struct output *o, const ProtobufCMessage *m, json_
                 continue;
             v = value_json(o, field, (const char *)m + field->offset, depth);
         }
-        char camel[NAME_BYTES];
+        char camel[TC_WKT_NAME_BYTES];
         tc_wkt_camel(field->name, camel, sizeof(camel));
         if (json_object_set_new(out, o->options.lower_camel ? camel : field->name, v) != 0)
             return false;
@@ -252,9 +250,10 @@ static json_t *any_json(const struct output *o, const Google__Protobuf__Any *any
         return json_object();
     json_t *out = any_content_json(o, any, depth);
     if (!out) {
+        const ProtobufCMessageDescriptor *type = tc_proto_type_of_url(tc_slice_str(any->type_url));
         out = json_object();
         json_object_set_new(out, "@type", json_string(any->type_url));
-        json_object_set_new(out, "value", bytes_json(any->value));
+        json_object_set_new(out, type && tc_wkt_has_value(type) ? "@value" : "value", bytes_json(any->value));
     }
     return out;
 }

@@ -1,3 +1,4 @@
+/* Well-known types and the names of fields in JSON: see wkt.h. */
 #include "proto/wkt.h"
 
 #include <ctype.h>
@@ -49,4 +50,20 @@ void tc_wkt_camel(const char *name, char *out, size_t size)
         upper = false;
     }
     out[n] = 0;
+}
+
+const ProtobufCFieldDescriptor *tc_wkt_find_field(const ProtobufCMessageDescriptor *type, const char *name)
+{
+    for (unsigned i = 0; i < type->n_fields; i++) {
+        char camel[TC_WKT_NAME_BYTES];
+        tc_wkt_camel(type->fields[i].name, camel, sizeof(camel));
+        if (strcmp(type->fields[i].name, name) == 0 || strcmp(camel, name) == 0)
+            return &type->fields[i];
+    }
+    return NULL;
+}
+
+bool tc_wkt_has_value(const ProtobufCMessageDescriptor *type)
+{
+    return tc_wkt_of(type) != TC_WKT_NONE || tc_wkt_find_field(type, "value");
 }

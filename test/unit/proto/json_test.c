@@ -469,6 +469,19 @@ static void test_any_of_unknown_type(void **state)
     char *out = print(&any.base, NULL);
     assert_string_equal(out, "{\"@type\":\"" URL "envoy.config.core.v3.Locality\",\"value\":\"CgV4\"}");
     tc_free(out);
+    /* of a type whose content has a member `value` */
+    static const char *const valued[] = {"google.protobuf.StringValue", "google.protobuf.Any",
+                                         "envoy.config.core.v3.HeaderValue"};
+    for (size_t i = 0; i < TC_ARRAY_LEN(valued); i++) {
+        char *text = tc_asprintf("{\"@type\":\"" URL "%s\",\"@value\":\"CgV4\"}", valued[i]);
+        any.type_url = tc_asprintf(URL "%s", valued[i]);
+        out = print(&any.base, NULL);
+        assert_string_equal(out, text);
+        same(ANY, text);
+        tc_free(any.type_url);
+        tc_free(out);
+        tc_free(text);
+    }
     same(ANY, "{\"@type\":\"" URL "envoy.config.core.v3.Locality\",\"value\":\"CgV4\"}");
     refuse(ANY, "{\"@type\":\"" URL "envoy.config.core.v3.Locality\",\"value\":\"*\"}",
            "field value: must be a base64 string");
@@ -549,7 +562,7 @@ static void test_depth_of_output(void **state)
     any.value.data = tc_malloc(any.value.len);
     protobuf_c_message_pack(&values[0].base, any.value.data);
     json_t *json = tc_proto_to_json(&any.base, NULL);
-    assert_true(json_is_string(json_object_get(json, "value")));
+    assert_true(json_is_string(json_object_get(json, "@value")));
     json_decref(json);
     tc_free(any.value.data);
 }
