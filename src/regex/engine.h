@@ -24,7 +24,7 @@ struct tc_regex_engine {
     /* Compiles a pattern, and does not keep it. Returns a regex, to be freed with `free`; or NULL, after passing the
      * reason to `why`, when the pattern is refused. The program and the automata that matching builds may take
      * small_bytes together if the program is small, more if it is larger, and never more than memory_bytes. With
-     * `large` the first try has memory_bytes, not small_bytes. */
+     * `large` the first try has memory_bytes, not small_bytes. The last try has the limit that fits the program. */
     void *(*compile)(const char *pattern, size_t len, int64_t small_bytes, int64_t memory_bytes, bool large,
                      tc_regex_sink_fn why, void *arg);
     void (*free)(void *re);

@@ -22,7 +22,7 @@
 #include "regex/engine.h"
 
 /* SMALL_BYTES: the memory that suffices for most regexes. LARGE_COST: the cost of reading above which SMALL_BYTES are
- * not tried first, since reading the pattern twice would cost more than it saves. */
+ * not tried first: a pattern that they do not suffice for would be read three times instead of twice. */
 enum { SMALL_BYTES = 64 << 10, LARGE_COST = 256 << 10 };
 
 struct tc_regex {
