@@ -134,7 +134,8 @@ void tc_server_add_unary(struct tc_server *s, const char *path, tc_server_unary_
 
 void tc_server_set_default(struct tc_server *s, tc_server_call_fn fn, void *arg)
 {
-    s->fallback = (struct tc_server_method){.fn = fn, .arg = arg};
+    s->fallback.fn = fn; /* calls of an earlier default may run: the count of calls stays */
+    s->fallback.arg = arg;
 }
 
 void tc_server_limit(struct tc_server *s, const char *path, const struct tc_server_limits *limits)

@@ -263,12 +263,37 @@ static void places_of_incomplete_requests(void **state)
     kit_server_pipe_fini(&k);
 }
 
+static void on_default(void *arg, struct tc_server_call *call)
+{
+    if (*(const bool *)arg)
+        tc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
+}
+
+/* A default that replaces another counts the calls of both. */
+static void replaced_default(void **state)
+{
+    (void)state;
+    static const bool holds = false, answers = true;
+    struct kit_server_pipe k;
+    kit_server_pipe_init(&k, NULL);
+    tc_server_set_default(k.server, on_default, (void *)&holds);
+    tc_server_limit(k.server, "*", &(struct tc_server_limits){.max_calls = 1});
+    kit_server_pipe_connect(&k, 0);
+    fake_h2_headers(k.peer, 1, KIT_SERVER_PIPE_REQUEST("/t.S/Any"), false);
+    tc_loop_drain(k.loop);
+    tc_server_set_default(k.server, on_default, (void *)&answers);
+    expect_answer(&k, 3, KIT_SERVER_PIPE_REQUEST("/t.S/Any"), "grpc-status: 8");
+    fake_h2_rst(k.peer, 1, 8);
+    expect_answer(&k, 5, KIT_SERVER_PIPE_REQUEST("/t.S/Any"), "grpc-status: 0");
+    kit_server_pipe_fini(&k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_messages_to_send), cmocka_unit_test(places_of_incomplete_requests),
         cmocka_unit_test(time_of_a_method),       cmocka_unit_test(window_overrun),
-        cmocka_unit_test(numbers_of_streams),
+        cmocka_unit_test(numbers_of_streams),     cmocka_unit_test(replaced_default),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
