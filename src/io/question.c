@@ -10,6 +10,8 @@
  * finds a waiter, or withdraws, if a cancel finds no answer. */
 #include "io/question.h"
 
+#include "base/fork.h"
+
 static void question_unref(struct tc_question *q)
 {
     if (!tc_ref_dec(&q->ref))
@@ -53,6 +55,7 @@ void tc_question_init(struct tc_question *q, const struct tc_question_ops *ops, 
     q->ops = ops;
     tc_ref_init(&q->ref);
     tc_ref_inc(&q->ref);
+    q->generation = tc_fork_generation();
     pthread_mutexattr_init(&recursive);
     pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
     pthread_mutex_init(&q->mutex, &recursive);
@@ -71,6 +74,8 @@ void tc_question_ask(struct tc_question *q)
 
 void tc_question_answer(struct tc_question *q)
 {
+    if (q->generation != tc_fork_generation())
+        return; /* a thread that the child does not have may have the mutex */
     pthread_mutex_lock(&q->mutex);
     q->answered = true;
     /* Under the mutex: a waiter keeps the loop's memory until tc_question_cancel has returned, and tc_question_cancel

@@ -31,6 +31,7 @@ struct tc_question {
     struct tc_ref ref;     /* one of the application, one of the loop */
     pthread_mutex_t mutex; /* recursive: withdraw may answer */
     struct tc_loop *loop;  /* the waiter keeps its memory while it waits */
+    unsigned generation;   /* tc_fork_generation at tc_question_init */
     bool unasked;          /* used by the loop alone: `task` has yet to call ask */
     /* Under the mutex. */
     void *waiter;  /* NULL: nobody waits */
@@ -44,7 +45,8 @@ void tc_question_init(struct tc_question *q, const struct tc_question_ops *ops, 
 /* Queues `ask` on the serial queue. Without this call the caller itself hands the question to the application. Called
  * on the loop. */
 void tc_question_ask(struct tc_question *q);
-/* Called once, after the answer was stored in the object. Gives up the application's reference. Any thread. */
+/* Called once, after the answer was stored in the object. Gives up the application's reference. In a child of a fork
+ * does nothing: the waiter is the parent's. Any thread. */
 void tc_question_answer(struct tc_question *q);
 /* Ends the wait: deliver does not follow. Called on the loop, before deliver. Gives up the loop's reference, unless a
  * task still holds it, and the application's too if the application has not been asked yet: *q may be freed inside.

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <torc/torc.h>
@@ -73,10 +74,11 @@ struct dialer {
     int fd;              /* what end_dial hands to torc_dial_done; GIVE: set by the test */
     ino_t file;          /* of fd */
     bool done_in_cancel; /* on_cancel calls torc_dial_done */
+    bool fork_in_cancel; /* on_cancel has a thread fork, whose child calls torc_dial_done */
     bool after_release;  /* a callback came after the release */
     torc_dial *pending;  /* the last dial; valid until torc_dial_done */
     char address[64];    /* of the last dial */
-    pthread_t thread;    /* of CONNECT_ON_A_THREAD; for the test to join */
+    pthread_t thread;    /* of CONNECT_ON_A_THREAD, for the test to join; of fork_in_cancel */
 };
 
 static void end_dial(torc_dial *dial, struct dialer *d)
@@ -115,6 +117,21 @@ static void on_dial(torc_dial *dial, const char *address, void *arg)
         end_dial(dial, d);
 }
 
+static void *done_in_child(void *dial)
+{
+    int status = 1;
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(10);
+        torc_dial_done(dial, -1, NULL);
+        _exit(0);
+    }
+    CHECK(child > 0);
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+    return NULL;
+}
+
 static void on_cancel(torc_dial *dial, void *arg)
 {
     struct dialer *d = arg;
@@ -122,6 +139,10 @@ static void on_cancel(torc_dial *dial, void *arg)
     d->after_release |= d->releases > 0;
     CHECK(dial == d->pending);
     CHECK(torc_dial_data(dial) == d);
+    if (d->fork_in_cancel) {
+        CHECK(pthread_create(&d->thread, NULL, done_in_child, dial) == 0);
+        CHECK(pthread_join(d->thread, NULL) == 0);
+    }
     if (d->done_in_cancel)
         torc_dial_done(dial, connect_to(d->address), NULL);
 }
@@ -323,6 +344,20 @@ static void the_end_meanwhile(void **state)
         assert_int_equal(d.releases, 1);
         assert_false(d.after_release);
     }
+}
+
+/* Another thread is in on_cancel, with the dial's mutex, when a thread forks. */
+static void done_in_a_child(void **state)
+{
+    (void)state;
+    struct dialer d = {.how = LATER, .done_in_cancel = true, .fork_in_cancel = true};
+    torc_runtime *own = kit_backends_runtime(TORC_RUNTIME_CALLER);
+    torc_channel *ch = channel_on(own, &d, 0);
+    torc_channel_state(ch, true);
+    await_dial(own, &d);
+    torc_channel_free(ch);
+    assert_int_equal(torc_runtime_free(own), 0);
+    assert_int_equal(d.cancels, 1);
 }
 
 static void a_channel_that_was_never_used(void **state)
@@ -559,6 +594,7 @@ int main(void)
         cmocka_unit_test(descriptors_that_cannot_be_used),
         cmocka_unit_test(time_is_up),
         cmocka_unit_test(the_end_meanwhile),
+        cmocka_unit_test(done_in_a_child),
         cmocka_unit_test(a_channel_that_was_never_used),
         cmocka_unit_test(answers_and_cancels_meet),
         cmocka_unit_test(what_is_malformed_is_refused),
