@@ -5,7 +5,8 @@
  *   on_frame   nghttp2 shows the frame: its cost leaves `hidden`, and the type decides whether it is a glitch. The cost
  *              of HEADERS leaves `hidden` in on_block.
  *   on_hidden  nghttp2 skipped the rest of `hidden` without a callback (frames of closed streams, for the most part).
- *              It counts, except bytes that the peer may still send on streams that we reset (late_bytes).
+ *              It counts, except bytes that the peer may still send on streams that we reset (late_bytes). HEADERS of
+ *              which nghttp2 does not yet have the padding's length and the priority wait for the next bytes.
  *
  * A glitch adds to the peer's rate (glitch_rate.h). DATA and RST_STREAM that we send, and new requests, give credit,
  * since they bring about such frames. Header fields that nobody takes count by the cost of decoding them.
@@ -20,6 +21,7 @@
 enum {
     HEAD_BYTES = 9,
     PREFACE_BYTES = 24,
+    PRIORITY_BYTES = 5,
     LAST_KNOWN_TYPE = NGHTTP2_CONTINUATION,
     GLITCH_BYTES = 1024,       /* bytes of content that count as another glitch */
     CREDIT = 4,                /* one more than a frame of ours may bring about: two WINDOW_UPDATE and a PING */
@@ -81,7 +83,11 @@ static void glitches_on_message_frame(struct tc_h2_glitches *g, const uint8_t *h
 /* Counts a frame by its head. Returns the length of the frame's content. */
 static uint32_t glitches_on_head(struct tc_h2_glitches *g, const uint8_t *head)
 {
-    uint32_t type = head[3], len = be32(head) >> 8;
+    uint32_t type = head[3], len = be32(head) >> 8, before = 0;
+    if (type == NGHTTP2_HEADERS)
+        before = (head[4] & NGHTTP2_FLAG_PADDED ? 1u : 0) + (head[4] & NGHTTP2_FLAG_PRIORITY ? PRIORITY_BYTES : 0u);
+    g->length = len;
+    g->unshown = TC_MIN(before, len);
     if (type <= LAST_KNOWN_TYPE)
         g->hidden += tc_h2_frame_cost(type, len);
     else
@@ -181,9 +187,11 @@ int tc_h2_glitches_on_dropped(struct tc_h2_glitches *g, size_t bytes)
 
 void tc_h2_glitches_on_hidden(struct tc_h2_glitches *g, bool over)
 {
-    uint64_t frames = (uint64_t)(g->hidden >> 32), bytes = (uint32_t)g->hidden, whole = bytes + frames * HEAD_BYTES;
+    int64_t waits = g->length - g->left < g->unshown ? tc_h2_frame_cost(NGHTTP2_HEADERS, g->length) : 0;
+    int64_t skipped = g->hidden - waits;
+    uint64_t frames = (uint64_t)(skipped >> 32), bytes = (uint32_t)skipped, whole = bytes + frames * HEAD_BYTES;
     uint64_t late = TC_MIN(whole, (uint64_t)g->late_bytes), rest = whole - late;
-    g->hidden = 0;
+    g->hidden = waits;
     /* A session that is over skips everything; nothing is held against the peer. */
     if (over)
         return;

@@ -1,8 +1,10 @@
 /* Glitches (nghttp2's word): frames of a peer that move no RPC on. The head of each frame is read on its way to
  * nghttp2, since nghttp2 ignores some frames without a callback.
  *
- * A connection whose peer sends too many glitches ends with GOAWAY (ENHANCE_YOUR_CALM). nghttp2's callbacks must not
- * end the connection: they record a violation, on which read.c acts after nghttp2 has returned. Loop thread only. */
+ * A connection whose peer sends too many glitches ends with GOAWAY (ENHANCE_YOUR_CALM). A single frame ends it, too, if
+ * it breaks one of two rules of RFC 9113: DATA or HEADERS after END_STREAM (STREAM_CLOSED), and PRIORITY of stream 0
+ * (PROTOCOL_ERROR). nghttp2's callbacks must not end the connection: they record a violation, on which read.c acts
+ * after nghttp2 has returned. Loop thread only. */
 #ifndef TC_HTTP2_GLITCHES_H
 #define TC_HTTP2_GLITCHES_H
 
@@ -25,6 +27,8 @@ struct tc_h2_glitches {
 
     /* The heads of frames. */
     uint32_t left;       /* bytes until the next head */
+    uint32_t length;     /* of the content of the newest frame */
+    uint32_t unshown;    /* bytes of its content that nghttp2 must have before it shows the frame */
     uint8_t have;        /* bytes of `piece` */
     uint8_t piece[9];    /* a head that arrives in pieces */
     bool block_shown;    /* nghttp2 shows the header block under way, it does not skip it */
@@ -32,7 +36,8 @@ struct tc_h2_glitches {
     uint32_t dropped;    /* the cost of dropped header fields in bytes, not yet counted as frames */
     uint32_t block;      /* frames that the dropped fields of the block under way count as */
     int64_t hidden;      /* tc_h2_frame_cost of the frames that nghttp2 was given and has not shown */
-    uint32_t ended[32];  /* numbers of streams that the peer has ended; of those that share a place, the newest */
+    uint32_t ended[32];  /* numbers of streams that the peer has ended, on which neither DATA nor HEADERS may follow; of
+                          * those that share a place, the newest */
 };
 
 /* A byte of a header block that nghttp2 skips may be a field: it costs as much as TC_H2_BLOCK_BYTE other bytes. */
@@ -70,14 +75,15 @@ int tc_h2_glitches_on_dropped(struct tc_h2_glitches *g, size_t bytes);
 /* nghttp2 has taken the bytes of tc_h2_glitches_on_bytes, and `hidden` is above 0. `over`: the session reads nothing
  * more. */
 void tc_h2_glitches_on_hidden(struct tc_h2_glitches *g, bool over);
-/* DATA or RST_STREAM was sent, or a request came: gives credit for the frames without content that the peer may send
- * because of it. */
+/* DATA was sent, or a request came: gives credit for the glitches (WINDOW_UPDATE, PING) that the peer may send because
+ * of it. */
 void tc_h2_glitches_on_carried(struct tc_h2_glitches *g);
 /* Server: a stream was reset that we have not ended, by the client (CVE-2023-44487) or by nghttp2 for a fault of the
  * client's (CVE-2025-8671). Such streams leave the limit of concurrent streams at once, and we may have just begun to
  * work for them. */
 void tc_h2_glitches_on_cancel(struct tc_h2_glitches *g);
-/* An RST_STREAM was sent; the stream's window lets the peer still send this many bytes. */
+/* An RST_STREAM was sent; the stream's window lets the peer still send this many bytes. Gives the credit of
+ * tc_h2_glitches_on_carried, too. */
 void tc_h2_glitches_on_reset(struct tc_h2_glitches *g, uint32_t window_bytes);
 
 #endif

@@ -32,7 +32,8 @@ static int uv_try_descriptors(void)
 /* libuv before 1.51 leaks its epoll instance when uv_loop_init fails after making it. */
 static void uv_close_leaked_epoll(const uv_loop_t *uv)
 {
-    if (uv->backend_fd >= 0 && uv_version() < 0x013300)
+    /* 0 may stand for "not made yet" */
+    if (uv->backend_fd > 0 && uv_version() < 0x013300)
         close(uv->backend_fd);
 }
 

@@ -27,7 +27,9 @@ struct tc_health_stream {
     struct tc_health_watch *owner;
     struct tc_rstr *service; /* a reference; side.key is its text */
     struct tc_status health;
-    uint64_t uses; /* owner->streams->uses when `health` was set: tells transports apart */
+    /* owner->streams->uses at the server's last answer, or at the watch's start if there was none. A health that is set
+     * without an answer keeps it. Tells transports apart. */
+    uint64_t uses;
 };
 
 static struct tc_health_stream *stream_of(const struct tc_side_watch *side)

@@ -1,11 +1,12 @@
 /* Clients that leave a header block unfinished while calls of the connection end. They pause before the CONTINUATION of
- * a request's headers or trailers, while deadlines of calls pass; or they read no answers, so that the server cannot
- * send the end of a call; or they send so much at once that a turn of the server may end inside a block.
+ * a request's headers or trailers, while deadlines of calls pass. Half of the connections read no answers, too, so that
+ * the server cannot send the end of a call. Half, drawn independently, also send so much at once that a turn of the
+ * server may end inside a block.
  *
  * Six clients, each on its own thread, make one connection after another, three of them over TLS. A header block of a
  * request has the request's mark 1 to 60 times. The server checks that all marks in the metadata of a call are alike,
- * and answers with the mark; the client checks that an answer has the mark of its own request. Runs for
- * TORC_SOAK_SECONDS (3 by default), and up to a minute more until it has seen enough.
+ * and answers with the mark; the client checks that a mark in an answer is that of its own request (an answer that is
+ * only an end has none). Runs for TORC_SOAK_SECONDS (3 by default), and up to a minute more until it has seen enough.
  *
  * The plaintext and the TLS server each have a loop's thread. They share the counters and `what` with the clients. */
 #include <poll.h>

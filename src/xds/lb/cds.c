@@ -243,7 +243,8 @@ static struct tc_lb_config *cds_child_config(struct cds *p, struct tc_cluster_co
 /* --- subchannels: security (A29), scaling (A105) --- */
 
 /* Every subchannel of the policies below is created here, and gets the cluster's security and max_connections. Where a
- * leaf cluster is below an aggregate, both set max_connections; the leaf cluster's counts, since it is set last. */
+ * leaf cluster is below an aggregate, the leaf's cds adds the subchannel to its set last, which takes it out of the
+ * aggregate's set: only the leaf cluster's max_connections counts, also after later updates. */
 static struct tc_subchannel *cds_create_subchannel(struct tc_lb_helper *h, struct tc_endpoint *endpoint,
                                                    const struct tc_addr *addr, tc_subchannel_state_fn on_state,
                                                    void *arg)

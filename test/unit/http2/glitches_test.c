@@ -14,6 +14,8 @@
 #define OK_TRAILERS "grpc-status: 0\n"
 #define TOO_MANY "too many frames that carry nothing"
 #define PADDED 8
+#define MANY_BYTES                                                                                                     \
+    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 /* 1,001 empty DATA frames in a row end the connection: without content, with a padding of no bytes, or with seven
  * bytes of padding alone. */
@@ -513,6 +515,50 @@ static void next_connection_pays(void **state)
     }
 }
 
+/* Nothing counts against a server whose HEADERS come in pieces, also where the first piece ends before the priority:
+ * neither these frames nor the few that nghttp2 skips afterwards. */
+static void headers_in_pieces(void **state)
+{
+    static const uint8_t flags[] = {0x20, 0x08, 0x28}; /* PRIORITY, PADDED */
+    (void)state;
+    for (size_t i = 0; i < TC_ARRAY_LEN(flags); i++) {
+        size_t before = flags[i] == 0x08 ? 1 : flags[i] == 0x20 ? 5 : 6;
+        for (size_t first = 9; first <= 9 + before; first++) {
+            struct kit_h2 t;
+            struct kit_h2_call call, other;
+            struct tc_buf frame = {0};
+            kit_h2_init(&t, NULL, 0);
+            kit_h2_unary(&call, &t);
+            kit_h2_unary(&other, &t);
+            kit_h2_call_fini(&other);
+            kit_h2_run(&t);
+            count_from_now(&t);
+            tc_buf_append(&frame, "\0\0\0\1\0\0\0\0\1\0\0\0\0\0\0", 9 + before);
+            fake_h2_hpack(&frame, OK "long: " MANY_BYTES "\n");
+            frame.data[1] = (char)((frame.len - 9) >> 8);
+            frame.data[2] = (char)(frame.len - 9);
+            frame.data[4] = (char)(flags[i] | 4);
+            int64_t counted = t.conn->glitches.rate->frames;
+            fake_h2_bytes(t.peer, frame.data, first);
+            kit_h2_run(&t);
+            fake_h2_bytes(t.peer, frame.data + first, frame.len - first);
+            kit_h2_run(&t);
+            for (int k = 0; k < 2; k++)
+                fake_h2_data(t.peer, 3, "0123456789", 10, false);
+            fake_h2_message(t.peer, 1, "", 0, false);
+            fake_h2_headers(t.peer, 1, OK_TRAILERS, true);
+            kit_h2_run(&t);
+            assert_int_equal(call.code, TORC_STATUS_OK);
+            assert_int_equal(t.closed, 0);
+            assert_int_equal(t.conn->glitches.hidden, 0);
+            assert_in_range(t.conn->glitches.rate->frames, 0, counted);
+            tc_buf_fini(&frame);
+            kit_h2_call_fini(&call);
+            kit_h2_fini(&t);
+        }
+    }
+}
+
 /* A rate below the limit stays allowed however often it is reckoned: no part of a frame is lost. */
 static void parts_of_frames_are_paid(void **state)
 {
@@ -558,6 +604,7 @@ int main(void)
         cmocka_unit_test(fields_beyond_the_limit),
         cmocka_unit_test(fields_of_many_blocks),
         cmocka_unit_test(next_connection_pays),
+        cmocka_unit_test(headers_in_pieces),
         cmocka_unit_test(parts_of_frames_are_paid),
         cmocka_unit_test(skipped_blocks),
         cmocka_unit_test(unknown_types_are_ignored),
