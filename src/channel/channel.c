@@ -9,8 +9,9 @@
  * never leads to a cluster that the policy does not have yet. A result that is only an error goes to the policy, and
  * service config and selector stay as they are; without a policy, calls fail with the error unless they wait for ready.
  *
- * The policy publishes a state and a picker (tc_channel_set_state). Calls use lb.picker. Each new picker has the calls
- * that wait for one try again, by the serial queue; several new pickers before that cause one try (pick_queue.c).
+ * The policy publishes a state and a picker (tc_channel_set_state). Calls use lb.picker. Each new picker makes
+ * the calls that wait for a picker try again, by the serial queue; several new pickers before the queue runs cause one
+ * try (pick_queue.c).
  *
  * The loop holds a reference from tc_channel_attach until all tasks of the turn in which the channel ended have run
  * (on_last_turn_end). */

@@ -3,8 +3,8 @@
  *
  * A connection whose peer sends too many glitches ends with GOAWAY (ENHANCE_YOUR_CALM). A single frame ends it, too, if
  * it breaks one of two rules of RFC 9113: DATA or HEADERS after END_STREAM (STREAM_CLOSED), and PRIORITY of stream 0
- * (PROTOCOL_ERROR). nghttp2's callbacks must not end the connection: they record a violation, on which read.c acts
- * after nghttp2 has returned. Loop thread only. */
+ * (PROTOCOL_ERROR). nghttp2's callbacks must not end the connection: they record a violation, on which read.c acts.
+ * Loop thread only. */
 #ifndef TC_HTTP2_GLITCHES_H
 #define TC_HTTP2_GLITCHES_H
 

@@ -2,8 +2,9 @@
  * connections.
  *
  * nghttp2's callbacks must not end the connection. They record a violation (glitches.violation), which ends the
- * connection here, once nghttp2 has returned. The number of queued frames is checked here too: a peer that makes us
- * answer (PING, SETTINGS) and does not read loses the connection. */
+ * connection here: once nghttp2 has taken the bytes that were read or, if nghttp2 was sending, at the next read. The
+ * number of queued frames is checked here too: a peer that makes us answer (PING, SETTINGS) and does not read loses the
+ * connection. */
 #include "http2/connection_internal.h"
 
 enum {

@@ -3,7 +3,8 @@
  * A callback only records and submits: it calls no owner, ends no connection and frees no session, since nghttp2 is at
  * work above it. (Only the data source of a server's stream calls its owner: on_compressed, packing.c.) A stream whose
  * owner is to be called becomes ready (tc_h2_stream_ready). An event that ends the connection becomes a violation, on
- * which read.c acts once nghttp2 has returned.
+ * which read.c acts: once nghttp2 has taken the bytes that were read or, if nghttp2 was sending, at the connection's
+ * next read.
  *
  *   header block   on_begin_headers, on_header, on_frame_recv: of the stream in streams.in_block. A callback must not
  *                  keep a pointer to the stream or to the block's fields: the stream may be released before the block
