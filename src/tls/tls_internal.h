@@ -46,7 +46,7 @@ struct tc_tls_wire {
     bool paused;         /* the budget is used up: the rest waits for the next step */
     bool close_notify;   /* the peer's last alert was close_notify */
     unsigned messages;   /* handshake messages received and alerts sent since the handshake began, since it ended, or
-                            since data last came; above TC_TLS_MAX_MESSAGES nothing more is read */
+                            since data last came; above TC_TLS_MAX_MESSAGES a read fails, and the connection with it */
 };
 
 void tc_tls_wire_init(struct tc_tls_wire *w, struct tc_bytestream *lower);
@@ -54,7 +54,8 @@ void tc_tls_wire_fini(struct tc_tls_wire *w);
 /* Returns a BIO over the wire, for SSL_set_bio, which takes the BIO over; NULL if OpenSSL is out of memory. The wire
  * must outlive the BIO's use. */
 BIO *tc_tls_wire_bio(struct tc_tls_wire *w);
-/* Sets the SSL's message callback, which keeps w->messages and w->close_notify up to date. */
+/* Sets the SSL's message callback, which adds to w->messages and keeps w->close_notify up to date. The stream sets
+ * w->messages to 0. */
 void tc_tls_wire_count_messages(struct tc_tls_wire *w, SSL *ssl);
 /* Called before each step of OpenSSL that reads: gives the step its budget. */
 void tc_tls_wire_start_step(struct tc_tls_wire *w);

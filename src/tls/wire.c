@@ -6,8 +6,8 @@
  *
  * A step (tls/stream.c: one handshake step or one read) may take STEP_BYTES, more than any record, so that each step
  * makes progress. When they are used up the wire pauses, and the rest waits for the end of this turn of the loop, or of
- * the next one. Handshake messages received, and alerts sent, are counted; the count begins again when data comes and
- * when the handshake ends. Above TC_TLS_MAX_MESSAGES nothing more is read.
+ * the next one. Handshake messages received, and alerts sent, are counted; tls/stream.c begins the count again when
+ * data comes and when the handshake ends. Above TC_TLS_MAX_MESSAGES a read fails, and the connection with it.
  *
  * A wire is part of its TLS stream, which owns the byte stream below, and is for the thread of the stream's loop. */
 #include "tls/tls_internal.h"

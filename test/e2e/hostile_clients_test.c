@@ -1,13 +1,13 @@
-/* A server of the public API among hostile clients: floods, header blocks and messages without end (the plays of
- * support/hostile, from the client's side), slow and silent clients, TLS that stops half way, garbage, streams that are
- * reset at once, clients that never read.
+/* A server of the public API among hostile clients: floods, hostile header blocks and messages, connections that break
+ * off or break HTTP/2's rules (the rows of support/hostile, except those of TLS, from the client's side), slow and
+ * silent clients, TLS that stops half way, garbage, streams that are reset at once, clients that never read.
  *
  * Each test forks a server process, whose CPU time and memory are measured. The attacks play on threads of the test's
  * process. Meanwhile the test's thread makes one RPC of a good client after the other; each must succeed. During an
  * attack the server grows by at most GROWN_KB. It holds no RPC up for more than HELD_MS: that is the duration of the
- * RPC or the CPU time of the server meanwhile, whichever is less. With sanitizers these two bounds are not asserted.
- * HELD_MS leaves room for a machine whose caches other processes use: on a quiet machine the answers that never_read
- * asks for cost 30 to 50 ms. test_unfinished_requests attacks nothing and has its own bound of memory. */
+ * RPC or the CPU time of the server meanwhile, whichever is less. HELD_MS leaves room for a
+ * machine whose caches other processes use: on a quiet machine the answers that never_read asks for cost 30 to 50 ms.
+ * test_unfinished_requests attacks nothing and has its own bound of memory. With sanitizers no bound is asserted. */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
