@@ -5,8 +5,9 @@
  *     Makes RPCs, OUTSTANDING at a time on each connection. Prints the server's CPU time for one RPC, in ns. A warm-up
  *     of a tenth of SECONDS is not counted.
  * bench_server_load PORT PID CONNECTIONS
- *     Prints the bytes of resident memory that a connection adds to the server, idle for QUIET_MS after one RPC. The
- *     server has served one other connection before.
+ *     Prints the bytes of resident memory that a connection adds to the server, idle for QUIET_MS after one RPC.
+ *     First opens one connection more, which makes one RPC and stays open, so that what a server allocates once is not
+ *     counted.
  *
  * One thread, on the last core that it may use, reads from all connections by epoll; a send waits until the socket
  * takes it. If a connection cannot be made or ends, or an RPC fails, the program ends with 1 and a message. Connections

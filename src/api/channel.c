@@ -10,7 +10,7 @@
 #include <torc/channel.h>
 
 #include "api/builtin.h"
-#include "api/lb_adapter.h"
+#include "api/lb_adapter_api.h"
 #include "api/resolver_adapter.h"
 #include "base/mem.h"
 #include "base/options.h"

@@ -4,7 +4,8 @@
  * stream events -> on_done -> tc_call_finish.
  *
  * What leads back to the pick, each time after the pick's trackers were notified:
- *   the connection is gone, or takes no more streams: the call waits for another picker (pick_give_up);
+ *   the connection is gone, or ends: the call waits for another picker (pick_give_up), while at MAX_CONCURRENT_STREAMS
+ *   it keeps its pick and waits for a stream (WAIT_STREAM);
  *   call credentials came late: the connection may differ by then;
  *   A6's transparent retry, unless the call is committed: a request that never left is sent again, each time; a request
  *   that left and that the server never processed is sent again once, counted for all attempts of an RPC;

@@ -195,6 +195,15 @@ def test_extremes():
             check({line.split(",", 3)[3] for line in lines} == {"unix:/a,b\\u000ac\n"}, "a call is a line")
 
 
+def test_changes_of_one_moment():
+    """They keep the order of the command line, however an option is written; --add may follow what names its backend."""
+    args = ("--backends", "2", *SHORT)
+    figures = simulate(*args, "--kill=10.0.0.1:80@5s", "-restore=10.0.0.1:80@5s")
+    check([p["change"] for p in figures["phases"]][-1] == "restore 10.0.0.1:80", str(figures["phases"]))
+    figures = simulate(*args, "--kill", "10.0.1.1:80@9s", "--add", "10.0.1.1:80@5s")
+    check([p["change"] for p in figures["phases"]] == ["start", "add 10.0.1.1:80", "kill 10.0.1.1:80"], str(figures["phases"]))
+
+
 def test_sums():
     """Whatever changes, each call is one that a backend got, failed without one, or waits; phases and backends say the same."""
     chance = random.Random(1)
@@ -277,4 +286,4 @@ def test_guide():
 
 
 main(test_guide, test_the_same_twice, test_policies_get_the_same_calls, test_forms_agree, test_pictures, test_what_policies_promise, test_load_reports,
-     test_changes, test_capacity_and_overload, test_sums, test_resources, test_extremes, test_bad_input, test_files_of_endpoints, test_many)
+     test_changes, test_changes_of_one_moment, test_capacity_and_overload, test_sums, test_resources, test_extremes, test_bad_input, test_files_of_endpoints, test_many)

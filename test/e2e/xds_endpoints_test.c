@@ -1,9 +1,10 @@
 /* EDS end to end, over real sockets (kits/mesh.h): priorities, localities, drops, and rejected resources. Most tests
  * assert each backend's share of the calls; a share of 0 or 1 must be exact.
  *
- * Each test makes a mesh whose cluster "c" is round_robin, and one channel to the listener "svc", which leads to "c".
- * The test's thread puts other endpoints, stops and starts backends, and makes RPCs. The client runs on the thread of
- * the mesh's runtime. */
+ * Each test makes a mesh whose cluster "c" is round_robin, and a channel to the listener "svc", which leads to "c".
+ * absence_is_not_a_deletion adds a second cluster, and makes its RPCs on a second channel with another bootstrap. The
+ * test's thread puts other endpoints, stops and starts backends, and makes RPCs. The client runs on the thread of the
+ * mesh's runtime. */
 #include <stdio.h>
 #include <string.h>
 

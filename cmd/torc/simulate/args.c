@@ -2,8 +2,9 @@
  *
  * Endpoints come from -e and --endpoints, which add theirs at once, or from --backends, or from --resources. Changes
  * name endpoints; --add brings more. finish() runs after the last option: it adds the endpoints of --backends or
- * --resources, reads the changes, sorts them by time, and checks each against the state that the changes before leave
- * (a dead backend cannot be killed). check_sizes() comes last: nothing is allocated for clients and keys yet.
+ * --resources, reads the changes, sorts them by time, and checks each but --slow against the state that the changes
+ * before it leave (a dead backend cannot be killed). check_sizes() comes last: nothing is allocated for clients and
+ * keys yet.
  *
  * The functions that read and check options return 0, or an exit status with the error printed. The texts of options
  * are borrowed from argv. */
@@ -44,7 +45,7 @@ static const char help[] =
     "      --warm-up T               after this time, which counts nothing (0s)\n"
     "      --keys N                  each call has one of the keys key-0, key-1, ..., which is hashed (10000)\n"
     "      --zipf S                  key i is drawn in proportion to 1/(i+1)^S; without it all alike\n"
-    "      --hot PERCENT[:N]         so many calls have one of the first N keys (1) besides\n"
+    "      --hot PERCENT[:N]         so many calls draw from the first N keys (1), not from all\n"
     "      --service T               a backend takes so long for a call (10ms)\n"
     "      --capacity N              and serves so many at a time, others wait; without it any number\n"
     "      --connect T               a connection takes so long (1ms)\n\n"
@@ -130,7 +131,8 @@ static const struct option options[] = {
 
 const char *const sim_change_names[SIM_CHANGES] = {"kill", "restore", "add", "remove", "slow"};
 
-/* Bounds of a run, whatever the memory. The *_BYTES estimate the memory: PAIR_BYTES is for a client and one backend,
+/* Bounds of options, whatever the memory: MOST_BACKENDS of --backends, MOST_HOURS of each time; MOST_CALLS bounds the
+ * run. The *_BYTES estimate the memory: PAIR_BYTES is for a client and one backend,
  * with the policy that takes most (weighted_round_robin). */
 enum { MOST_CLIENTS = 1000000, MOST_BACKENDS = 100000, MOST_KEYS = 10000000, MOST_HOURS = 24 };
 #define MOST_CALLS 1e10
@@ -333,6 +335,12 @@ static int bad_change(const struct sim_change *c, const char *why)
     return cli_usage(NAME, "--%s %s: %s", sim_change_names[c->kind], c->text, why);
 }
 
+static void add_change(struct sim_opts *o, enum sim_change_kind kind, const char *text)
+{
+    size_t place = o->changes.len;
+    *tc_vec_push(&o->changes) = (struct sim_change){.kind = kind, .text = text, .place = place};
+}
+
 /* Adds the backend of --add, absent at the start. A known address adds none, and must have the same weight. Stores the
  * backend's index in c->backend. */
 static int bring_backend(struct sim_opts *o, struct sim_change *c, struct tc_slice text)
@@ -383,14 +391,13 @@ static int read_change(struct sim_opts *o, struct sim_change *c)
     return c->backend < o->endpoints.len ? 0 : bad_change(c, "there is no such backend");
 }
 
-/* Changes without a moment come first. Of one moment, they keep their order in the command line: the texts lie in that
- * order in memory. */
+/* Changes without a moment come first. Changes of one moment keep their order in the command line. */
 static int by_moment(const void *pa, const void *pb)
 {
     const struct sim_change *a = pa, *b = pb;
     if (a->from_start != b->from_start)
         return a->from_start ? -1 : 1;
-    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns ? -1 : 1 : a->text < b->text ? -1 : a->text > b->text;
+    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns ? -1 : 1 : a->place < b->place ? -1 : 1;
 }
 
 /* Checks each change but --slow, in order of time, against the state of its backend by then. */
@@ -420,8 +427,10 @@ static int check_changes(const struct sim_opts *o)
 static int read_changes(struct sim_opts *o)
 {
     int rc = 0;
-    for (size_t i = 0; i < o->changes.len && rc == 0; i++)
-        rc = read_change(o, &o->changes.data[i]);
+    for (int adds = 1; adds >= 0; adds--) /* first those that bring backends, which the others may name */
+        for (size_t i = 0; i < o->changes.len && rc == 0; i++)
+            if ((o->changes.data[i].kind == SIM_ADD) == adds)
+                rc = read_change(o, &o->changes.data[i]);
     if (rc || o->changes.len == 0)
         return rc;
     qsort(o->changes.data, o->changes.len, sizeof(o->changes.data[0]), by_moment);
@@ -535,7 +544,7 @@ static int parse_option(struct sim_opts *o, int c, const char *value)
     default:
         if (c < OPT_KILL)
             return parse_load(o, c, value);
-        *tc_vec_push(&o->changes) = (struct sim_change){.kind = (enum sim_change_kind)(c - OPT_KILL), .text = value};
+        add_change(o, (enum sim_change_kind)(c - OPT_KILL), value);
         return 0;
     }
 }
@@ -549,13 +558,16 @@ static int check_sizes(const struct sim_opts *o)
     if (o->hot_keys > o->keys)
         return cli_usage(NAME, "--hot: there are only %llu keys", (unsigned long long)o->keys);
     if (calls > MOST_CALLS)
-        return cli_usage(NAME, "--clients x --rate x --duration are %.0f calls; at most %.0f can be simulated", calls,
-                         MOST_CALLS);
-    if (bytes > (double)o->memory)
         return cli_usage(NAME,
-                         "--clients %llu with %zu backends may take %.0f MB of memory, and %.0f MB may be taken; see "
-                         "--memory",
-                         (unsigned long long)o->clients, o->endpoints.len, bytes / 1e6, (double)o->memory / 1e6);
+                         "--clients x --rate x (--warm-up + --duration) are %.0f calls; at most %.0f can be simulated",
+                         calls, MOST_CALLS);
+    if (bytes > (double)o->memory)
+        return cli_usage(
+            NAME,
+            "--clients %llu with %zu backends and --keys %llu may take %.0f MB of memory, and %.0f MB may be "
+            "taken; see --memory",
+            (unsigned long long)o->clients, o->endpoints.len, (unsigned long long)o->keys, bytes / 1e6,
+            (double)o->memory / 1e6);
     return 0;
 }
 

@@ -43,6 +43,7 @@ extern const char *const sim_change_names[SIM_CHANGES];
 struct sim_change {
     enum sim_change_kind kind;
     const char *text; /* of the option, borrowed from argv */
+    size_t place;     /* among the changes of the command line */
     uint32_t backend; /* index in sim_opts.endpoints */
     double factor;    /* SIM_SLOW: multiplies the service time */
     bool from_start;  /* SIM_SLOW without a moment: applies before the warm-up */

@@ -1,4 +1,5 @@
-/* The time of a manual loop, and its wake-ups. loop_test.c has the rest of manual loops. */
+/* A manual loop: a wake-up lasts one turn, and time never moves back. loop_test.c has the other tests of its time and
+ * turns, ration_test.c those of its ration. */
 #include "io/loop.h"
 
 #include "support/cmocka.h"
