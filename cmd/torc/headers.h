@@ -1,4 +1,4 @@
-/* Request metadata from the command line: -H, --rpc-header, --reflect-header. */
+/* Request metadata from the command line: -H, --rpc-header, --reflect-header. One thread. */
 #ifndef TORC_HEADERS_H
 #define TORC_HEADERS_H
 

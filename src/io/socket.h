@@ -1,5 +1,6 @@
 /* A socket as a byte stream. Made by connect.c, dialer.c and listen.c; and by api/server/shard.c for a descriptor that
- * it has detached, mostly to serve the connection on another loop. Loop thread only. */
+ * it has detached, mostly to serve the connection on another loop. Loop thread only, unless a comment says
+ * otherwise. */
 #ifndef TC_IO_SOCKET_H
 #define TC_IO_SOCKET_H
 

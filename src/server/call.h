@@ -1,4 +1,5 @@
-/* A call of the server: its request in, its messages and its status out. Loop thread only. */
+/* A call of the server: its request in, its messages and its status out. Loop thread only, except
+ * tc_server_places_give_back. */
 #ifndef TC_SERVER_CALL_H
 #define TC_SERVER_CALL_H
 

@@ -1,4 +1,5 @@
-/* torc serve-xds: the log of --log json (log.c) and the checks of --strict (strict.c, references.c). */
+/* torc serve-xds: the log of --log json (log.c) and the checks of --strict (strict.c, references.c). Everything runs on
+ * the command's one thread, which turns the server's loop. */
 #ifndef TORC_SERVE_XDS_H
 #define TORC_SERVE_XDS_H
 
@@ -9,7 +10,7 @@
 #include "xds/client/resource_type.h"
 
 /* A tc_control_plane_request_fn and a tc_lrs_report_fn. Each prints one line of JSON on standard output. A line that
- * cannot be written is dropped. arg is not used. Called on the thread of the server's loop. */
+ * cannot be written is dropped. arg is not used. */
 void serve_log_ads(void *arg, const struct tc_ads_request *request);
 void serve_log_lrs(void *arg, const struct tc_lrs_report *report);
 
@@ -25,8 +26,8 @@ struct references {
     TC_VEC(char *) unweighted; /* texts of warnings about localities; owned */
 };
 
-/* Adds a resource of a set, with the names of other resources in it but those of an authority (xdstp:). All arguments
- * are borrowed for the call. */
+/* Adds a resource of a set, and a reference for each resource that it names, whether the set has that resource or not.
+ * Names of an authority (xdstp:) are left out. All arguments are borrowed for the call. */
 void references_add(struct references *r, const struct tc_xds_resource_type *type, struct tc_slice name,
                     struct tc_xds_resource *resource);
 /* Prints a warning for each name that is referred to and is not in the set, and for each resource with localities

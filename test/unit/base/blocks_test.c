@@ -30,7 +30,9 @@ static void a_block_is_used_again(void **state)
     }
 }
 
-static void other_sizes_and_no_blocks_are_the_systems(void **state)
+/* Blocks of sizes that are not reused, and blocks taken without a tc_blocks (NULL), come from the system: they can be
+ * given back after tc_blocks_end. */
+static void blocks_of_the_system(void **state)
 {
     (void)state;
     static const size_t sizes[] = {TC_BLOCKS_LARGEST + 1, TC_BLOCKS_LARGE_OVER, TC_BLOCKS_LARGE + 1};
@@ -246,7 +248,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_is_used_again),
-        cmocka_unit_test(other_sizes_and_no_blocks_are_the_systems),
+        cmocka_unit_test(blocks_of_the_system),
         cmocka_unit_test(few_large_ones_are_kept),
         cmocka_unit_test(what_is_kept_is_bounded),
         cmocka_unit_test(blocks_outlive_their_owner),

@@ -133,7 +133,8 @@ static uint64_t rotl(uint64_t v)
     return (v << 1) | (v >> 63);
 }
 
-/* The rewrites of one RPC share a budget. A policy beyond the budget hashes the unchanged value. */
+/* The rewrites of one RPC share a budget. The policy that uses it up hashes a value of which only the first matches are
+ * replaced; the policies after it hash the unchanged value. */
 static void rewriting_is_bounded(void **state)
 {
     struct fixture *f = *state;
