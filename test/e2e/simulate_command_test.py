@@ -199,7 +199,7 @@ def test_changes_of_one_moment():
     """They keep the order of the command line, however an option is written; --add may follow what names its backend."""
     args = ("--backends", "2", *SHORT)
     figures = simulate(*args, "--kill=10.0.0.1:80@5s", "-restore=10.0.0.1:80@5s")
-    check([p["change"] for p in figures["phases"]][-1] == "restore 10.0.0.1:80", str(figures["phases"]))
+    check(figures["phases"][-1]["change"] == "kill 10.0.0.1:80, restore 10.0.0.1:80", str(figures["phases"]))
     figures = simulate(*args, "--kill", "10.0.1.1:80@9s", "--add", "10.0.1.1:80@5s")
     check([p["change"] for p in figures["phases"]] == ["start", "add 10.0.1.1:80", "kill 10.0.1.1:80"], str(figures["phases"]))
 
