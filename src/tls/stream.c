@@ -50,7 +50,7 @@ struct tls_stream {
     uint64_t timeout_ms;
     tc_tls_fn fn;
     void *arg;
-    const char *unusable; /* the reason why there is no handshake, a static text; NULL: there is one */
+    const char *unusable; /* why no handshake can begin, a static text; NULL: one can */
 };
 
 static struct tls_stream *stream_of(struct tc_bytestream *bs)
