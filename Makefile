@@ -42,12 +42,12 @@ demo: deps-build
 
 # check-release, then unit and e2e tests again under the address and undefined-behaviour sanitizers, and the tests of
 # threads (label tsan) under the thread sanitizer. Before the last run of ctest comes the table of the cases that the
-# release tests executed (test/cases.md), so that ctest's closing lines end the output. One test more than there are cores
-# runs at a time under the address sanitizer: most of those tests wait for a while.
+# release tests executed (test/cases.md), so that ctest's closing lines end the output. More tests than there are cores run
+# at a time, since most tests wait for a while. The sanitizers' builds have line numbers alone, which halves their linking.
 check: check-release
 	@cmake --preset asan -DTORC_WERROR=$(WERROR) >/dev/null
 	cmake --build $(ASAN) -j $(JOBS)
-	ctest --test-dir $(ASAN) -j $$(($(JOBS) + 1)) -L 'unit|model|e2e' --output-on-failure
+	ctest --test-dir $(ASAN) -j $$(($(JOBS) + 2)) -L 'unit|model|e2e' --output-on-failure
 	@cmake --preset tsan -DTORC_WERROR=$(WERROR) >/dev/null
 	cmake --build $(TSAN) -j $(JOBS) --target torc_tsan_tests
 	@scripts/case-table $(BUILD)/cases
@@ -58,8 +58,8 @@ check-release: deps-check
 	@$(CONFIGURE)
 	cmake --build $(BUILD) -j $(JOBS)
 	@rm -rf $(BUILD)/cases
-	ctest --test-dir $(BUILD) -j $(JOBS) -LE interop --output-on-failure
-	ctest --test-dir $(BUILD) -j $(JOBS) -L interop --output-on-failure
+	ctest --test-dir $(BUILD) -j $$(($(JOBS) + 1)) -LE interop --output-on-failure
+	ctest --test-dir $(BUILD) -j $$(($(JOBS) + 1)) -L interop --output-on-failure
 
 # What takes too long for make check: hours, or the parts of it in PARTS (scripts/check-more names them).
 check-more: deps-named
