@@ -43,8 +43,8 @@ static bool read_number(const char *text, unsigned long least, unsigned long mos
     return *text && !*end && *number >= least && *number <= most;
 }
 
-/* Parses AMOUNT: seconds, above 0 and below 1000, or a number of RPCs, 1 to 10^9, followed by x, which becomes
- * `limit`. Returns false for any other text. */
+/* Parses AMOUNT: seconds, above 0 and below 1000; or, if an x follows, a number of RPCs from 1 to 10^9, which becomes
+ * c->limit. Returns false for any other text. */
 static bool read_amount(struct client *c, const char *text, double *seconds)
 {
     char *end;

@@ -1,13 +1,14 @@
 /* bench/memory's client on Torc. Besides the kinds of memory.h the program has `ring`: the bytes that each of N
- * endpoints adds which are on a ring and not connected.
+ * endpoints on a ring adds when it is not connected.
  *
  * Each kind first makes an RPC on a channel to one endpoint, so that what a process needs once is there before the
  * first look at its memory. `idle` returns that memory itself. The other kinds then make the N connections, endpoints
  * or calls, look again, and return the difference divided by N. Channels and calls are never freed, so that all of them
  * count; main ends the process with _Exit.
  *
- * One thread, which drives the loop: in RPCs that block, and in torc_runtime_poll. A failure ends the program. Read
- * connections first. */
+ * All of this file runs on the main thread, which drives the loop: in RPCs that block, and in torc_runtime_poll. The
+ * rings are so large that the library's background thread builds them. A failure ends the program. Read connections
+ * first. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

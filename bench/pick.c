@@ -1,7 +1,7 @@
-/* bench/pick: the cost of a pick through an xDS channel, by parts: config selector, cluster manager, load report,
- * circuit breaking, priority, ring_hash, the ring; and of picks by other policies. With 10, 1,000 and 10,000 READY
- * endpoints and random keys. A part's figure is the median difference between two levels (pick.h). Each run measures
- * all levels in turn. */
+/* bench/pick: the cost of a pick through an xDS channel, as a whole and by parts; and of picks by other policies and
+ * searches in other tables (`parts` lists all). With 10, 1,000 and 10,000 READY endpoints and random keys. A part's
+ * figure is the difference between two levels (pick.h): in CPU time, the median of several runs, and in instructions if
+ * valgrind is there (pick_count.c). Each run measures all levels in turn. */
 #include "pick.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* The levels of bench/pick: searches in a ring or table alone, and picks through growing parts of an xDS channel. A
- * pick includes the end of its RPC as policies see it (tree_pick). */
+ * pick through a tree includes the end of its RPC as policies see it (tree_pick). */
 #ifndef TORC_BENCH_PICK_H
 #define TORC_BENCH_PICK_H
 

@@ -141,7 +141,7 @@ void pick_world_free(struct pick_world *w)
 
 /* --- picks --- */
 
-/* Returns the address of the subchannel that was picked. */
+/* Returns the pointer to the picked subchannel, as a number. */
 static inline uint64_t pick(struct tree *t, uint64_t hash)
 {
     struct tc_subchannel *found = tree_pick(t, hash);
@@ -150,7 +150,7 @@ static inline uint64_t pick(struct tree *t, uint64_t hash)
     return (uint64_t)(uintptr_t)found;
 }
 
-/* Has the RPC pass the filters that the selector gave, to their end. */
+/* Starts and ends the RPC in each filter that the selector gave. */
 static void pass_filters(struct fake_lb *f, struct tc_headers *metadata, struct tc_call_config *config)
 {
     struct tc_filter_call call = {
@@ -166,7 +166,7 @@ static void pass_filters(struct fake_lb *f, struct tc_headers *metadata, struct 
     }
 }
 
-/* The selector gives the RPC's hash, cluster and filters; then the RPC passes the filters and is picked for. */
+/* Asks the selector for the RPC's hash, cluster and filters, runs the filters, and picks. */
 static inline uint64_t select_and_pick(struct pick_world *w, struct tc_config_selector *cs, struct tree *t)
 {
     struct fake_lb *f = tree_lb(t);
@@ -194,7 +194,8 @@ static inline void set_user(struct pick_world *w, uint64_t h)
     memcpy(w->user, text, sizeof(text));
 }
 
-/* One pick at a level. Returns what it found, as a number. t: the level's tree, if it has one. */
+/* Makes one pick at a level. Returns what the pick found, as a number. t: the level's tree; ignored if the level has
+ * none. */
 static inline uint64_t once(struct pick_world *w, struct tree *t, enum pick_level level, uint64_t h)
 {
     switch (level) {

@@ -6,9 +6,9 @@
  *     table    Maglev's table, against one built by divisions (peers/modulo_maglev.h)
  *     memory   bytes an entry, of the ring and of the vector
  *
- * Both sides get the same endpoints. The program compares the rings that the first pair of a build still has at its
- * end, each update, and each table; the program ends at a difference. Addresses and hashes are random and differ in
- * each run. With TORC_BENCH_SMALL in the environment the largest ring is left out.
+ * Both sides get the same endpoints. The program compares the results of both sides, and ends at a difference: after
+ * each update, after each table, and for the rings that remain at the end of a build's first pair. Addresses and hashes
+ * are random and differ in each run. With TORC_BENCH_SMALL in the environment the largest ring is left out.
  *
  * One thread; all times are its CPU time. The bench functions add one pair at a time to the caller's row, and free what
  * they make. main, which names the rows and their targets, is to be read first. */
@@ -28,7 +28,7 @@
 
 enum {
     KEY_MAX = 32,
-    COLD_BYTES = 96 << 20 /* of the rings that cold picks go round, at 16 bytes an entry */
+    COLD_BYTES = 96 << 20 /* of all rings that cold picks choose from, at 16 bytes an entry */
 };
 
 static volatile uint64_t sink; /* keeps the compiler from dropping picks */
@@ -73,7 +73,7 @@ static struct tc_ring *build_ours(const struct set *s, uint64_t min, uint64_t ma
     return tc_ring_new(s->ours, s->n, min, max, TC_RING_SIZE_MAX);
 }
 
-/* Ends the program unless both rings have as many entries of the same hashes, and the same endpoint for 1,000 random
+/* Ends the program unless both rings have the same hashes, entry by entry, and the same endpoint for 1,000 random
  * hashes. */
 static void check_same(const struct tc_ring *a, const struct vector_ring *b)
 {
@@ -146,9 +146,9 @@ static inline uint64_t next_hash(uint64_t h, uint64_t found)
     return h ^ (h >> 29);
 }
 
-/* Each pick's hash depends on the result of the last pick, so picks do not overlap. The hash also chooses the ring: one
- * ring stays in the caches unless it is too large for them, many do not fit. Returns the ns of a pick with its share of
- * the loop. */
+/* Each pick's hash depends on the result of the last pick, so picks do not overlap. The hash also chooses the ring. A
+ * single ring stays in the caches unless it is too large for them; many rings do not fit. Returns the ns of a pick with
+ * its share of the loop. */
 static double picks_ours(struct tc_ring **rings, size_t n_rings, unsigned picks)
 {
     uint64_t h = measure_random(), sum = 0;
@@ -195,7 +195,7 @@ static double picks_none(unsigned picks)
 }
 
 /* Measures the ns of a pick in rings of at least `min` entries over 1,000 endpoints: in one ring or, if `cold`, in
- * rings of about COLD_BYTES together, which differ by one endpoint from one to the next. */
+ * rings of at least COLD_BYTES together, each of which differs from the next by one endpoint. */
 static void bench_picks(struct measure_row *row, uint64_t min, bool cold, unsigned pairs)
 {
     struct set s;

@@ -59,7 +59,7 @@ static const struct subject subjects[] = {
 struct bench {
     struct table table;
     struct server plain, tls;
-    const char *seconds; /* AMOUNT of client.h; of argv */
+    const char *seconds; /* AMOUNT of client.h */
     unsigned pairs;
     bool have[CLIENTS]; /* was built */
 };
@@ -143,8 +143,8 @@ static bool bench(struct bench *b, const struct subject *s)
     return true;
 }
 
-/* Compares Torc with itself. Torc's figure is that of the variant; the peer is a plain channel whose loop the calling
- * thread drives. Adds three rows. If a client failed, adds none and returns false. The control plane must run. */
+/* Compares Torc with itself. Torc's figure is that of the variant; the peer is a plain channel whose loop the client's
+ * main thread drives. Adds three rows. If a client failed, adds none and returns false. The control plane must run. */
 static bool bench_variants(struct bench *b)
 {
     static const struct load plain[] = {{.outstanding = 64}, {.outstanding = 1}};

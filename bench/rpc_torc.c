@@ -1,4 +1,4 @@
-/* bench/rpc's client on Torc (client.h): one RPC at a time blocks, several are asynchronous. The calling thread drives
+/* bench/rpc's client on Torc (client.h): one RPC at a time blocks, several are asynchronous. The main thread drives
  * the runtime; with HOST `thread:ADDRESS`, which is for one unary RPC at a time, the runtime has its own thread. HOST
  * may be an xds:/// target, and PORT is ignored then. */
 #include "rpc_torc.h"
@@ -9,7 +9,8 @@
 
 #include "measure.h"
 
-/* One of the asynchronous RPCs; starts the next one when it ends, unless the run is over or has failed. */
+/* The place of one asynchronous RPC. When the RPC ends, the next one starts in its place, unless the run is over or has
+ * failed. */
 struct slot {
     struct run *run;
     uint64_t started_ns;

@@ -1,5 +1,5 @@
-/* bench/rpc's client on Torc: unary RPCs (rpc_torc.c) and streams (rpc_torc_stream.c). All of it runs on the main
- * thread. */
+/* bench/rpc's client on Torc: unary RPCs (rpc_torc.c) and streams (rpc_torc_stream.c). The client's code runs on the
+ * main thread, callbacks included. */
 #ifndef TORC_BENCH_RPC_TORC_H
 #define TORC_BENCH_RPC_TORC_H
 
@@ -18,7 +18,8 @@ struct run {
 
 /* Runs streams as the arguments say until client_over. Sets `failed` if one fails. */
 void run_streams(struct run *r);
-/* Sets `failed` and prints the reason on stderr. code: the RPC's status code; 0 if no RPC ended with a status. */
+/* Sets `failed` and prints the reason on stderr. code: the status code of the RPC that failed; 0 if the failure is not
+ * a status. */
 void run_failed(struct run *r, int code, const char *message);
 
 #endif

@@ -1,13 +1,13 @@
 /* bench/runtimes: the gain of additional runtimes. `bench_runtimes [SECONDS [RUNS]]`
  *
- * Four runtimes share an xDS domain; each has its own channel to the same cluster. One, two and four of them send RPCs
- * at a time. RPCs that the circuit breaker drops at once measure the client alone (route, hash, policies, the shared
- * RPC count): their rate should grow with the cores. RPCs that backend processes answer share the cores with the
- * backends: their CPU time is the figure to look at.
+ * Four runtimes share an xDS domain; each has its own channel to the same cluster. One run uses one of them, the next
+ * run two at once, the next all four. RPCs that the circuit breaker drops immediately measure the client alone (route,
+ * hash, policies, the shared RPC count): their rate should grow with the cores. RPCs that backend processes answer
+ * share the cores with the backends: this process's CPU time for an RPC is the figure to look at.
  *
- * While a run lasts, a lane belongs to its runtime's thread, which starts an RPC for each one that ends. The main
- * thread waits for the lane's semaphore, and uses the rest of the lane only before the run and after it. The control
- * plane is in this process, on a thread of its own (kits/mesh.h). Read run first. */
+ * A lane is a runtime's share of the work. While a run lasts, the lane belongs to the runtime's thread, which starts an
+ * RPC for each one that ends. The main thread waits for the lane's semaphore, and uses the rest of the lane only before
+ * the run and after it. The control plane is in this process, on a thread of its own (kits/mesh.h). Read run first. */
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ struct lane {
 
 static void on_done(const torc_result *r, void *arg);
 
-/* No call takes the place of one that ended or could not begin. */
+/* Called when a call has ended or could not begin, and no other call takes its place. The last one ends the run. */
 static void leave(struct lane *l)
 {
     if (--l->running == 0)

@@ -30,7 +30,7 @@ static const struct {
 };
 
 static const struct {
-    unsigned connections, outstanding; /* on each */
+    unsigned connections, outstanding; /* outstanding: on each connection */
 } loads[] = {{1, 64}, {64, 1}, {1000, 1}};
 
 struct process {
@@ -38,8 +38,8 @@ struct process {
     int port;
 };
 
-/* Starts a server on the last core but one, and reads its port from the first line that it prints. If it returns false,
- * the caller still calls process_stop. */
+/* Starts a server on the last core but one, and reads its port from the first line that it prints. Returns false if
+ * that fails; the caller calls process_stop in any case. */
 static bool process_start(struct process *p, int which)
 {
     int out[2];

@@ -38,7 +38,7 @@ struct conn {
 };
 
 static struct {
-    unsigned long rpcs, running; /* ended, in the measured time alone once it has begun; under way */
+    unsigned long rpcs, running; /* rpcs: ended, from 0 again once the measured time begins; running: under way */
     bool ending;                 /* no RPC follows one that ended */
     bool failed;
     int epoll;
@@ -89,7 +89,8 @@ static void start(struct conn *c)
         load.failed = true;
 }
 
-/* The user data of a stream is NULL until its grpc-status has come: each RPC has one, which is 0. */
+/* The user data of a stream is NULL until its grpc-status has come. An RPC has exactly one, which is 0; anything else
+ * is a failure. */
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_len,
                      const uint8_t *value, size_t value_len, uint8_t flags, void *arg)
 {

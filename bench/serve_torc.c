@@ -1,4 +1,5 @@
-/* The server of bench/server on libtorc: echoes unary requests. Prints its port. */
+/* The server of bench/server on libtorc: echoes unary requests. Prints its port. on_echo runs on the thread of the
+ * default runtime; the main thread waits until the process is killed. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,6 +1,7 @@
-/* bench/start: time from the start of a process to the answer of its first RPC, and the CPU time of the process; to an
- * address, and over xDS to a cluster of one endpoint (round_robin: gRPC C++ 1.51.1 crashes on ring_hash). Torc and gRPC
- * C++ run alternately. Without gRPC C++ nothing is measured. `bench_start [PAIRS]`; by default 15 pairs. */
+/* bench/start: time from the start of a process to the answer of its first RPC, and the CPU time of the process. The
+ * RPC goes to an address, or over xDS to a cluster of one endpoint (round_robin: gRPC C++ 1.51.1 crashes on ring_hash).
+ * Torc and gRPC C++ run alternately. Without gRPC C++ nothing is measured. `bench_start [PAIRS]`; by default 15
+ * pairs. */
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +21,8 @@ static double ms_of(struct timeval t)
     return (double)t.tv_sec * 1e3 + (double)t.tv_usec / 1e3;
 }
 
-/* Starts the program directly, without a shell. Returns its pid, or -1. *out, which the caller has set to NULL, becomes
- * its standard output, which the caller closes; *out is NULL if the program or the stream cannot be made. */
+/* Starts the program directly, without a shell. Returns its pid, or -1. Stores the program's standard output in *out,
+ * for the caller to close; NULL if the program or the stream cannot be made. *out must be NULL before the call. */
 static pid_t start(const char *name, const char *target, FILE **out)
 {
     char path[600], given[64];
@@ -69,7 +70,8 @@ static bool run(const char *name, const char *target, double *first_ms, double *
     return true;
 }
 
-/* Fills two rows, the time to the first RPC (target: at_least) and the CPU time. Returns false if a program fails. */
+/* Fills two rows, the time to the first RPC (whose ratio is to be `at_least`) and the CPU time. Returns false if a
+ * program fails. */
 static bool compare(struct measure_row *rows, const char *what, const char *target, double at_least, unsigned pairs)
 {
     measure_init(&rows[0], "ms", "gRPC C++", at_least, "process start to first RPC, %s", what);

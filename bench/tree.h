@@ -26,7 +26,8 @@ enum { TREE_ADDRESS_MAX = 40 };
 
 /* Writes the address of endpoint i. Returns its length. */
 size_t tree_address(char out[TREE_ADDRESS_MAX], size_t i);
-/* Returns the minimum and maximum ring size of a tree of n endpoints: 2n, but 1,024 to 65,536; and 65,536. */
+/* Returns the ring sizes of a tree of n endpoints. The minimum is 2n, but at least 1,024 and at most 65,536; the
+ * maximum is 65,536. */
 struct tree_ring_size {
     unsigned least, most;
 } tree_ring_size(size_t n);

@@ -4,7 +4,7 @@
  * Parts, by default nine sizes and the other two:
  *
  *     ENDPOINTSxRING   one endpoint more; RING is minimum_ring_size
- *     clusters         a change of one among 2,000 clusters
+ *     clusters         a change of one among 2,000 clusters; against grpcio, and against Torc with a single cluster
  *     first            a channel's first RPC
  *
  * PAIRS is by default 9, and 5 for rings of 2^20 entries or more and for `first`. The cap on rings is at its maximum on
@@ -35,7 +35,7 @@ enum { FEW_PAIRS = 5, PAIRS = 9, MOST_SIZES = 16, MOST_ROWS = 6 * MOST_SIZES, WA
 struct side {
     const char *node;    /* id; a literal */
     const char *argv[3]; /* of the client's program, NULL-terminated */
-    bool incremental;    /* by incremental ADS */
+    bool incremental;    /* the channel uses incremental ADS */
     struct world_shape shape;
     struct tc_resource_set *base; /* the mesh without a change; owned; NULL: none */
     struct update_client client;
@@ -51,7 +51,7 @@ static bool have_grpc;
 static const char *const phases[UPDATE_PHASES] = {
     "push to received",      /* the server's work, the wire, the response unpacked */
     "decoded and validated", /* and the config put together */
-    "tree and ring updated", /* the new picker is in place; with a large ring, the build runs */
+    "tree and ring updated", /* the new picker is in place; a large ring is still being built */
     "an RPC picks it",       /* a ring build in progress ends first */
     "connected",             /* TCP, HTTP/2 settings */
     "answered",              /* the rest of the RPC */
@@ -148,7 +148,7 @@ static double endpoint_comes(struct side *s, struct update_reached *reached)
     return ms;
 }
 
-/* Shuts c0's circuit breaker, measures, and opens it again. Returns as `change` does. */
+/* Sets c0's circuit breaker to let no RPC pass, measures, and sets it back. Returns as `change` does. */
 static double cluster_shuts(struct side *s, struct update_reached *reached)
 {
     struct update_reached back;

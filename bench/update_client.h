@@ -8,10 +8,12 @@
  *                                        BACKEND answers one; "reached NS [PHASE_NS...]", by the monotonic clock
  *
  * KEY goes into the header that the route hashes. A backend names itself in the response header x-backend; as BACKEND,
- * "-" stands for an RPC that fails. ADDRESS is that of the new endpoint, by whose connection Torc's client tells the
- * phases. Each RPC has a deadline of UPDATE_TIMEOUT_MS. `until` gives up after UPDATE_GIVE_UP_S: on a loaded machine
- * C-core may work for a minute at a config of 2,000 clusters. A client that gives up, or cannot do what an order says,
- * ends without a further answer. */
+ * "-" stands for an RPC that fails. ADDRESS is that of the endpoint that comes or goes, or "-"; from the connection to
+ * it Torc's client tells two of the phases. Each RPC has a deadline of UPDATE_TIMEOUT_MS. `until` gives up after
+ * UPDATE_GIVE_UP_S: on a loaded machine C-core may work for a minute at a config of 2,000 clusters. A client that gives
+ * up, or cannot do what an order says, ends without a further answer.
+ *
+ * One thread calls the functions. */
 #ifndef TORC_BENCH_UPDATE_CLIENT_H
 #define TORC_BENCH_UPDATE_CLIENT_H
 
@@ -61,8 +63,8 @@ bool update_client_start(struct update_client *c, const char *const *argv, const
 /* Closes the client's pipes and waits for its end. Does nothing for a client that is not running. */
 void update_client_stop(struct update_client *c);
 
-/* The functions below send an order or read an answer. They return false if the client does not answer as expected. The
- * process ignores SIGPIPE, so that they return also if the client has ended.
+/* The functions below send an order, read an answer, or do both. They return false if the client does not answer as
+ * expected. The calling process must ignore SIGPIPE: then the functions also return if the client has ended.
  * update_client_each stores the median of the durations in *ns. */
 bool update_client_first(struct update_client *c, const char *method, const char *key, struct update_first *out);
 bool update_client_each(struct update_client *c, const char *method, const char *key, double *ns);

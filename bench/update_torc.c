@@ -25,7 +25,7 @@ struct client {
 
 /* The phases since "going". */
 static struct {
-    uint64_t at_ns[UPDATE_PHASES];                    /* when its first log line, or the answer, came; 0: not yet */
+    uint64_t at_ns[UPDATE_PHASES];                    /* of a phase's first log line, or of the answer; 0: not yet */
     char connecting[WORD + 32], connected[WORD + 32]; /* log lines of the new endpoint */
 } seen;
 

@@ -141,7 +141,7 @@ void world_new_address(struct world *w, char *text, size_t size)
     snprintf(text, size, "127.2.%u.%u:%u", n >> 8 & 255, n & 255, w->new.port);
 }
 
-/* Resources as YAML; long lists in flow style, which parses faster. */
+/* The listener, up to its routes. Resources are YAML, with long lists in flow style, which parses faster. */
 static const char listener[] = "resources:\n"
                                "- '@type': type.googleapis.com/envoy.config.listener.v3.Listener\n"
                                "  name: svc\n"

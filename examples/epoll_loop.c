@@ -1,5 +1,5 @@
-/* Torc inside the application's own epoll loop: the runtime has no thread, and no function of Torc blocks.
- * usage: epoll_loop [TARGET] */
+/* Torc inside the application's own epoll loop: the runtime has no thread, and no function of Torc blocks in the loop.
+ * Results come inside torc_runtime_poll, on the thread of main. usage: epoll_loop [TARGET] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>

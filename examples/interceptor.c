@@ -1,12 +1,12 @@
 /* Two interceptors of a channel: one logs each RPC, the other adds a token, which a thread fetches while the RPC waits.
- * usage: interceptor [TARGET [MESSAGE]] */
+ * Hooks run on the thread of the default runtime. usage: interceptor [TARGET [MESSAGE]] */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <torc/torc.h>
 
-/* --- a log of RPCs: an observer --- */
+/* --- a log of RPCs --- */
 
 struct logged {
     int64_t begin_ms;

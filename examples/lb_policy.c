@@ -1,6 +1,7 @@
 /* An LB policy of the application's own, "fewest": draws two connected endpoints at random for each RPC (perhaps the
  * same one twice), and sends the RPC to the one with fewer RPCs under way. An endpoint that stays in an update keeps
- * its count. `childPolicy` in the config names the policy of each endpoint.
+ * its count. `childPolicy` in the config names the policy of each endpoint. The policy needs no lock: its functions run
+ * on the thread of the default runtime, except check_config, which uses no state.
  *
  * usage: lb_policy TARGET (ipv4:127.0.0.1:50051,127.0.0.1:50052, say) */
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* Consistent hashing without xDS (gRFC A76): a resolver of the application's own names the endpoints and their hash
- * keys. Its service config chooses ring_hash and the header to hash.
+ * keys. Its service config chooses ring_hash and the header to hash. The resolver's start and stop run on the thread of
+ * the default runtime.
  *
  * usage: ring_hash ADDRESS ADDRESS ...
  *

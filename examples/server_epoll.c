@@ -1,5 +1,6 @@
-/* A server inside the application's own epoll loop: the runtime has no thread, and no function of Torc blocks. SIGTERM
- * or SIGINT stops the server gracefully, within 10 seconds. usage: server_epoll [ADDRESS] */
+/* A server inside the application's own epoll loop: the runtime has no thread, and no function of Torc blocks in the
+ * loop. Handlers are called inside torc_runtime_poll, on the thread of main. SIGTERM or SIGINT stops the server
+ * gracefully, within 10 seconds. usage: server_epoll [ADDRESS] */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>

@@ -1,5 +1,6 @@
-/* Two interceptors of a server: one logs each RPC, the other refuses RPCs without a known token. A thread looks up the
- * token while the RPC waits. usage: server_interceptor [ADDRESS] */
+/* Two interceptors of a server: one logs each RPC, the other refuses RPCs without a known token. Hooks and the handler
+ * run on the thread of the default runtime. Another thread looks up the token while the RPC waits.
+ * usage: server_interceptor [ADDRESS] */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include <torc/torc.h>
 
 struct chat {
-    torc_message *waiting; /* received, not sent yet for want of room; NULL: none */
+    torc_message *waiting; /* a reference: received, not sent yet for want of room; NULL: none */
 };
 
 /* Echoes one message at a time: asks for the next message when torc_server_call_send has taken this one. */

@@ -1,5 +1,6 @@
 /* A server with TLS. Its files may be replaced while it runs: new connections use the new files. With CLIENT_CA each
- * client must have a certificate, and the answer has the first subject alternative name in it.
+ * client must show a certificate, and the answer begins with the first subject alternative name of that certificate.
+ * The handler runs on the thread of the default runtime.
  * usage: server_tls CERTIFICATE KEY [ADDRESS [CLIENT_CA]] */
 #include <signal.h>
 #include <stdio.h>

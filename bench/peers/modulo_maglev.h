@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* Fills table[0..size) with the indexes of n hosts. Host i has the key keys[i], of key_len[i] bytes without a NUL, and
- * the weight weights[i], which is above 0. n must not be 0; size must be a prime. Keeps no argument. */
+/* Fills table[0..size) with the indexes of n hosts. Host i has the key of key_len[i] bytes at keys[i], which needs no
+ * NUL, and the weight weights[i], which is above 0. n must not be 0; size must be a prime. Keeps no argument. */
 void modulo_maglev(const char *const *keys, const size_t *key_len, const double *weights, size_t n, uint32_t *table,
                    uint64_t size);
 

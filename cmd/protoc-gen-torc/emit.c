@@ -132,7 +132,7 @@ static const struct {
                     "{\n    (((const struct $S__handlers *)handlers)->$F)(call, arg);\n}\n"},
 };
 
-/* Appends a row's text with its placeholders filled in. */
+/* Appends a text with its placeholders filled in. */
 static void expand(const struct emitter *e, const struct method *m, struct tc_buf *out, const char *text)
 {
     for (; *text; text++) {

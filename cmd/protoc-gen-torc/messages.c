@@ -7,8 +7,9 @@
  * Extensions of options (validation rules, annotations) are for compilers. They are removed, with the imports that only
  * they use, so that generated code does not include headers of those imports.
  *
- * A field gets another name if its member could not be compiled: another member has that name, or it is a word that
- * cannot be a member (names.h). The numbers of fields stay, and so do the bytes on the wire. Services are removed.
+ * A field gets another name if its member could not be compiled: another member has that name, or the name is a word
+ * that cannot be a member (names.h). The numbers of fields stay, and so do the bytes on the wire. A field `base` keeps
+ * its name, and the first member of the struct, `base` in protobuf-c, gets another. Services are removed.
  *
  * pgt_messages_prepare changes the descriptors of the unpacked request where they lie, for all files of the request.
  * New names lie in the schema's arena, which must outlive the request's use. Read pgt_messages_prepare first, then
@@ -78,8 +79,8 @@ static size_t drop_custom_options(pgt_field **extensions, size_t n)
 #define BASE_NAME "protobuf_c_base"
 
 /* Makes room for a field `base`: the first member of a message's struct has that name, unless protobuf-c's option
- * base_field_name sets another. Messages without such options share the static ones, which the request's arena does
- * not free. */
+ * base_field_name sets another. A message that has no struct of options to set it in gets a static one, which all such
+ * messages share and nobody frees. */
 static void base_rename(pgt_message *m)
 {
     static Google__Protobuf__ProtobufCMessageOptions only_name = GOOGLE__PROTOBUF__PROTOBUF_CMESSAGE_OPTIONS__INIT;
@@ -158,7 +159,8 @@ static void added_members_take(struct pgt_name **members, struct tc_arena *arena
     tc_buf_fini(&member);
 }
 
-/* Appends '_' to the name of a field until no other member has the name and pgt_is_taken_member allows it. */
+/* Appends one '_' or more to the name of each field whose member is a word of pgt_is_taken_member or has the name of
+ * another member. The new name clashes with no member, and neither does its n_X or has_X. */
 static void fields_rename(struct tc_arena *arena, const pgt_file *file, pgt_message *m)
 {
     struct pgt_name *members = NULL;

@@ -9,10 +9,11 @@
  *               becomes "SayHello".
  *
  * The member of a field follows another rule: it is in lower case without any new '_' ("barBaz" becomes "barbaz"), and
- * protobuf-c appends '_' to one of its `keywords`. `taken_members` are further words that cannot be members.
+ * protobuf-c appends '_' if that is a word of `keywords`. `taken_members` are further words that cannot be members.
  *
- * Functions append to the caller's buffer. The only state is in the sets of names (pgt_name_take), which find two
- * things of one name. The caller owns a set and empties it before it frees the arena of the set's names. */
+ * Functions that make a name append it to the caller's buffer. The only state is in the sets of names (pgt_name_take),
+ * which find two things of one name. The caller owns a set and empties it before it frees the arena of the set's
+ * names. */
 #include "names.h"
 
 #include <stdlib.h>

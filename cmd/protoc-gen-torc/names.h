@@ -17,7 +17,7 @@ bool pgt_is_file_name(struct tc_slice s);
  * "errno"), a keyword of C or C++ that protobuf-c does not know, or the type of other members. */
 bool pgt_is_taken_member(const char *lower);
 
-/* A set of names in C, each with its owner: a text of the caller, not NULL. NULL is the empty set. */
+/* A set of names in C, each with its owner: a text of the caller, not NULL. A null pointer is an empty set. */
 struct pgt_name;
 /* Adds a name and returns NULL; or returns the owner of the name if the set has it already. The name is copied into the
  * arena; the owner is borrowed. */

@@ -4,8 +4,8 @@
  * part of C code: names of files, packages, messages, oneofs and enums here, of services and methods in emit.c. The
  * names of fields and enum values are left to protoc-gen-c.
  *
- * Constructs that protobuf-c cannot generate (groups, extensions) are refused only in the files that are to be
- * generated, not in their imports. Two types of such a file that have one name in C are refused, too.
+ * What protobuf-c cannot generate (pgt_schema_accepts) is refused only in the files that are to be generated, not in
+ * their imports.
  *
  * A schema borrows the files from the request. Its entries and the full names of types live in its arena. */
 #include "schema.h"

@@ -1,9 +1,9 @@
 /* torc backend: an echo server for trials and tests. The server and the echo service (echo.h) use the public API. The
- * rest of the file uses Torc's internals: the functions of cli.h, base/, and the loop that signals wake.
+ * rest of the file also uses the command's own functions (cli.h), base/, and the runtime's loop, which signals wake.
  *
  * One thread drives one runtime. Between two polls the thread sends the answers whose --delay is over. SIGINT and
- * SIGTERM end serve()'s first loop. Then the server stops: calls in progress get DRAIN_MS to end, and a second signal
- * ends the process. --count-log prints the counts after that, when no connection can change them.
+ * SIGTERM make serve() stop the server: calls in progress get DRAIN_MS to end, and a second signal ends the process.
+ * --count-log prints the counts once the server has stopped, when no connection can change them.
  *
  * cmd_backend owns struct args, run() the credentials and the counted certificates, run_with() the server, the echo and
  * the runtime. */
@@ -65,11 +65,11 @@ static const struct option options[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* The options. Texts are borrowed from argv. */
+/* The options. Texts are borrowed from argv, or static. */
 struct args {
     TC_VEC(const char *) listen;
     struct echo_opts echo;
-    uint64_t max_streams, max_age_ms; /* 0: 100 streams, the server's default; no limit of age */
+    uint64_t max_streams, max_age_ms; /* max_streams 0: 100; max_age_ms 0: no limit */
     struct tc_buf cert, key, ca;      /* PEM; empty: not given */
     const char *ca_path, *cert_path, *key_path;
     bool count_log;

@@ -1,7 +1,7 @@
 /* Functions that the subcommands share: errors, values of options, files, and the state of standard output.
  *
- * A function that prints an error prints one line on stderr. It returns the exit status, so that callers write `return
- * cli_usage(...)`; only cli_left_out returns nothing.
+ * A function of cli.h that prints an error prints one line on stderr. It returns the exit status, so that callers write
+ * `return cli_usage(...)`; only cli_left_out returns nothing.
  *
  * After a failed write to standard output, cli_end_output turns CLI_OK into CLI_FAILED. It prints the reason
  * (lost_output), unless the reader of a pipe has closed it.
@@ -34,7 +34,7 @@
 #define USAGE_HEAD 512
 #define USAGE_TAIL 256
 
-/* Prints an error. If `hint` is not NULL, it is a usage error, which refers to --help. */
+/* Prints an error; with a `hint` that is not NULL, prints it as a usage error, which refers to --help. */
 static void complain(const char *command, const char *fmt, va_list ap, const char *hint)
 {
     struct tc_buf b = {0}, shown = {0};
@@ -111,7 +111,8 @@ bool cli_output_lost(void)
     return lost_output || ferror(stdout);
 }
 
-/* Without an errno in lost_output (a failed fwrite leaves none), poll tells whether a pipe's reader has closed it. */
+/* Called after a write failed. Returns true if standard output is a pipe that its reader has closed. If lost_output has
+ * no errno, because the failed write was not cli_write's, poll tells. */
 static bool reader_is_gone(void)
 {
     struct pollfd out = {.fd = STDOUT_FILENO};
@@ -143,8 +144,8 @@ int cli_bad_option(const char *command, int code, char **argv)
     const char *text = argv[optind - 1];
     if (code == ':')
         return cli_usage(command, "option '%s' needs a value", text);
-    /* For a long option, optopt is its code, which may be a letter: then `text` starts with that letter after its
-     * dashes. Any other letter was found in a cluster such as "-vx", and `text` may be the argument before it. */
+    /* For a long option, optopt is the option's code. If the code is a letter, the option's name in `text` starts with
+     * it. Any other letter was found in a cluster such as "-vx", and `text` may be the argument before the cluster. */
     bool is_long = strncmp(text, "--", 2) == 0 && (optopt > UCHAR_MAX || optopt == text[2]);
     if (is_long && strchr(text, '='))
         return cli_usage(command, "option '%.*s' takes no value", (int)strcspn(text, "="), text);

@@ -1,5 +1,5 @@
-/* Functions that the subcommands share: errors, values of options, files, standard output, text for people. Main thread
- * only. */
+/* Functions that the subcommands share: errors, values of options, files, standard output, text for people
+ * (cli_text.c), the nearest known name (cli_nearest.c). Main thread only. */
 #ifndef TORC_CLI_H
 #define TORC_CLI_H
 
@@ -48,14 +48,15 @@ int cli_seconds_ms(const char *command, const char *option, const char *text, ui
 int cli_rate(const char *command, const char *option, const char *text, double *out);
 /* Parses the value of -o, "text" or "json". */
 int cli_output(const char *command, const char *text, bool *json);
-/* The readers append a whole file ("-": standard input) of at most 64 MiB to *out. They return 0, or an exit status
- * with the error printed; *out may then have a part of the file.
- *
- * Reads a file of any kind, even a FIFO: a shell's <(command) is one. */
+
+/* The functions cli_read_... append a whole file ("-": standard input) of at most 64 MiB to *out. They return 0, or an
+ * exit status with the error printed; *out may then have a part of the file. */
+
+/* Reads a file of any kind, even a FIFO: a shell's <(command) is one. */
 int cli_read_file(const char *command, const char *path, struct tc_buf *out);
 /* Reads a regular file. Any other kind of file is an error, since reading it could wait for ever. */
 int cli_read_regular(const char *command, const char *option, const char *path, struct tc_buf *out);
-/* Reads a regular file, which replaces the content of *out. The file must contain PEM of this kind, "CERTIFICATE" or
+/* Does cli_read_regular, but replaces the content of *out. The file must contain PEM of this kind, "CERTIFICATE" or
  * "PRIVATE KEY". */
 int cli_read_pem(const char *command, const char *option, const char *kind, const char *path, struct tc_buf *out);
 /* Writes a file ("-": standard output). Returns 0, or CLI_FAILED. Prints the error of a file; cli_end_output prints

@@ -1,8 +1,8 @@
 /* Target, credentials and channels of the subcommands that send RPCs (call, bench, list, describe).
  *
  * connect_option reads one option, connect_settle checks that the options agree, connect_channels makes the credentials
- * and the channels. Files are read by connect_option: struct connect_args owns their content and `method`, and borrows
- * the other texts.
+ * and the channels. Files are read by connect_option: struct connect_args owns their content, the service config and
+ * `method`, and borrows the other texts.
  *
  * If the credentials cannot be made, TLS is tried with --ca alone and with --cert and --key alone (cli_tls.h), so that
  * the error names the option at fault. */

@@ -76,9 +76,9 @@ extern const struct cli_foreign connect_foreign[];
     "      --keepalive-time T     pings after this time without data (off; 10s at least)\n"
 
 /* `command` names the subcommand in messages. Functions that return an int return 0, or an exit status with the error
- * printed.
- *
- * Reads one option, and the file that it names. Ignores a code that is not in CONNECT_OPTIONS. `value` is borrowed
+ * printed. */
+
+/* Reads one option, and the file that it names. Ignores a code that is not in CONNECT_OPTIONS. `value` is borrowed
  * until connect_args_fini; it is NULL for an option without a value. */
 int connect_option(const char *command, struct connect_args *a, int code, const char *value);
 /* Checks that the options agree. Without --creds, sets a->creds to what the other options imply. */

@@ -1,9 +1,9 @@
 /* An echo on the server of the public API. on_call makes a struct echo_call, whose kind follows from the method. The
  * event `release` frees the struct. While a server runs, only the loop's thread uses the echo, except in echo_requests.
  *
- * A call asks for its next message after torc_server_call_send took the answer to the last one. A call whose client
- * reads nothing takes 64 KiB of answers, or one larger answer (torc_server_options.send_buffer_bytes): a client that
- * sends and never reads is then not read either.
+ * A call asks for its next message after torc_server_call_send took the answer to the last one, or at once if its kind
+ * is HANG, which never answers. A call whose client reads nothing takes 64 KiB of answers, or one larger answer
+ * (torc_server_options.send_buffer_bytes): a client that sends and never reads is then not read either.
  *
  * A call whose answer waits for the delay is in echo->due, the oldest first: all wait equally long. No limit of the
  * server covers requests that wait there, so max_held bounds those of all calls together. */
@@ -118,8 +118,8 @@ static void answer_append(struct tc_buf *out, const struct echo_call *c)
     }
 }
 
-/* Sends the answer to c->message; for a REPEAT call, again and again, until one is not taken. When an answer was not
- * taken, on_writable calls this function again. */
+/* Sends the answer to c->message; for a REPEAT call, again and again, until one is not taken. If there was no room
+ * for an answer, on_writable calls this function again. */
 static void call_answer(struct echo_call *c)
 {
     struct tc_buf text = {0};

@@ -1,5 +1,6 @@
 /* Failures with typed details: a server that sends messages of google/rpc/error_details.proto with a status, and a
- * client that reads them. SPDX-License-Identifier: Apache-2.0 */
+ * client that reads them. Both are in this process, over a socket: handlers run on the thread of the default runtime,
+ * the client on that of main. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
 #include <torc/torc.h>

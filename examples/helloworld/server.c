@@ -1,4 +1,5 @@
-/* Greets by generated code, until SIGTERM or SIGINT: server [ADDRESS]. SPDX-License-Identifier: Apache-2.0 */
+/* Greets by generated code, until SIGTERM or SIGINT: server [ADDRESS]. The handler runs on the thread of the default
+ * runtime. SPDX-License-Identifier: Apache-2.0 */
 #include <signal.h>
 #include <stdio.h>
 

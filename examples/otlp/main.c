@@ -14,7 +14,7 @@ static uint64_t now(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* Fills `bytes` with n random bytes, and returns them as a field, which borrows `bytes`. Exits if that fails. */
+/* Fills `bytes` with n random bytes. Returns a field that borrows `bytes`. Exits if getrandom fails. */
 static ProtobufCBinaryData random_id(uint8_t *bytes, size_t n)
 {
     if (getrandom(bytes, n, 0) != (ssize_t)n)

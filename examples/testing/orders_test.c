@@ -1,4 +1,5 @@
-/* A test of orders.c without sockets or sleeps. Build it with
+/* A test of orders.c without sockets or sleeps: client and server run on the thread of main, in a simulated world whose
+ * time is virtual. Build it with
  *   cc orders.c orders_test.c -o orders_test $(pkg-config --cflags --libs torc-testing) */
 #undef NDEBUG
 #include <assert.h>

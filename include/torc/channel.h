@@ -2,8 +2,8 @@
  *
  * A channel has a target, whose name it resolves, an LB policy that chooses a backend for each RPC, and connections.
  * Channels of one runtime share connections to an address if they have equal credentials, TLS names and connection
- * options, and no dialer. A channel begins IDLE, connects with its first RPC, and ends with its handle, which the
- * application frees once, or with its runtime. Functions may be called on any thread.
+ * options, and no dialer. A channel begins IDLE and connects with its first RPC. It ends when its handle is freed, or
+ * with its runtime; the application frees the handle once in either case. Functions may be called on any thread.
  *
  * Targets: "xds:///name", "dns:///host:port", "dns://server/host:port" (asks the DNS server at that IP address),
  * "ipv4:a:p,b:p", "ipv6:[a]:p", "unix:path", "unix:///abs/path", "unix-abstract:name", "vsock:CID:PORT" (Linux),
@@ -85,8 +85,8 @@ struct torc_channel_options {
     int64_t dns_min_interval_ms;        /* between re-resolutions; 0: 30000; -1: none */
     int64_t xds_resource_timeout_ms;    /* A57's does-not-exist timer; 0: 15000 */
     int64_t max_receive_message_bytes;  /* 0: 4194304; -1: no limit */
-    int64_t max_send_message_bytes;     /* of a message after compression; 0 and -1: no limit. None is larger than
-                                           4294967295, which is gRPC's own limit (RESOURCE_EXHAUSTED) */
+    int64_t max_send_message_bytes;     /* of a message after compression; 0 and -1: no limit. No message has
+                                           more than 4294967295 bytes, gRPC's own limit (RESOURCE_EXHAUSTED) */
     int64_t max_header_list_bytes;      /* of a response, decoded; 0: 16384 */
     int64_t max_request_header_bytes;   /* of a request: names and values of its headers and 32 bytes for each, before
                                            compression, some 600 bytes of Torc's own included; at most 268435456; 0:

@@ -43,7 +43,7 @@ enum torc_code {
     TORC_EDEADLK = -11,     /* a blocking call from inside a callback of the same runtime */
     TORC_EFORK = -12,       /* the object belongs to the parent process, or the process is exiting */
     TORC_ETIMEDOUT = -13,   /* a time limit passed */
-    TORC_ECANCELED = -14,   /* given up at the caller's request */
+    TORC_ECANCELED = -14,   /* an RPC of a server was over before its answer */
     TORC_EPARSE = -15,      /* text or bytes do not have the form they must have */
     TORC_ESTATUS = -16,     /* an RPC ended with a status other than OK */
 };

@@ -72,7 +72,8 @@ TORC_API int torc_resolver_report_error(torc_resolver_listener *listener, enum t
 TORC_API void torc_resolver_listener_ref(torc_resolver_listener *listener);
 TORC_API void torc_resolver_listener_unref(torc_resolver_listener *listener);
 
-/* Makes resolvers for targets of one scheme. */
+/* Makes resolvers for targets of one scheme. Torc copies the struct; `scheme` and what `arg` points at must live until
+ * `release` is called. */
 struct torc_resolver_factory {
     uint64_t size;
     const char *scheme; /* required; "myscheme": targets "myscheme:...". A lower-case letter, then lower-case letters,

@@ -17,17 +17,18 @@
  *     torc_server_free(server);
  *
  * A server runs on a runtime: handlers and events are called on the thread that drives its loop, and must not block
- * there. The functions of a call work from any thread, so an answer may come later from wherever it is made.
+ * there. Handlers of a method with a pool (torc_server_limit) run on the pool's threads, and may block. The functions
+ * of a call work from any thread, so an answer may come later from wherever it is made.
  *
  * Several runtimes: a server uses as many cores as it has runtimes (torc_server_options.runtimes). A connection and its
- * RPCs stay on one runtime; their handlers, hooks of interceptors and events run on its thread, so those of different
- * runtimes run side by side. The first runtime, `runtime`, accepts connections (for an IP address with
- * TORC_LISTEN_REUSE_PORT each runtime does); for what concerns the server itself, "the thread that drives the loop" is
- * the first runtime's thread. Limits and counts are those of the whole server. max_connections is divided evenly among
- * the runtimes (if it is below their number, only so many runtimes are used). Beyond unsent_bytes and unread_bytes a
- * runtime gives up RPCs while it holds more than its even part, so that all runtimes together hold less than twice the
- * limit. When a runtime is freed, its connections end and the other runtimes go on; when the first is freed, the server
- * ends.
+ * RPCs stay on one runtime; their handlers (without a pool), hooks of interceptors and events run on its thread, so
+ * those of different runtimes run side by side. The first runtime, `runtime`, accepts connections (for an IP address
+ * with TORC_LISTEN_REUSE_PORT each runtime does); for what concerns the server itself, "the thread that drives the
+ * loop" is the first runtime's thread. Limits and counts are those of the whole server. max_connections is divided
+ * evenly among the runtimes (if it is below their number, only so many runtimes are used). Beyond unsent_bytes and
+ * unread_bytes a runtime gives up RPCs while it holds more than its even part, so that all runtimes together hold less
+ * than twice the limit. When a runtime is freed, its connections end and the other runtimes go on; when the first is
+ * freed, the server ends.
  *
  * Who owns a call: the handler gets it, and it is the application's until torc_server_call_reply or
  * torc_server_call_finish, which end every call, whatever became of its RPC. If the RPC is over earlier (the client
@@ -148,7 +149,7 @@ struct torc_handler {
     void (*stream)(torc_server_call *call, void *arg);
 
     /* The last callback, called once: after torc_server_free or the end of the runtime, when the last handler on a pool
-     * has returned. May be NULL. */
+     * has returned. Called on a thread that drives a loop of the server, or on a thread of a pool. May be NULL. */
     void (*release)(void *arg);
     void *arg; /* handed to the functions; may be NULL */
 };
@@ -172,7 +173,8 @@ TORC_API int torc_server_add_method(torc_server *server, const char *method, con
 typedef struct torc_pool torc_pool;
 
 /* Makes a pool of `threads` threads (1 to 4096), in whose queue `queue` calls may wait while all threads run (1 to
- * 1048576). NULL with an error: TORC_EINVAL, TORC_EIO (the system refuses a thread). The threads block all signals. */
+ * 1048576). The caller frees it. NULL with an error: TORC_EINVAL, TORC_EIO (the system refuses a thread). The threads
+ * block all signals. */
 TORC_API torc_pool *torc_pool_new(int64_t threads, int64_t queue, torc_error **error);
 
 /* Takes no more calls (they end with RESOURCE_EXHAUSTED), waits until the handlers of calls that the pool has taken
@@ -197,10 +199,10 @@ struct torc_method_options {
 
 /* Sets the limits of "package.Service/Method", of each method of "package.Service", or with "*" of each method. For a
  * method only the most specific limits count. Methods may be registered later, but before torc_server_start, which
- * refuses limits of a method or service that has no handler. A handler of "*" answers any method: of those that it
- * answers, all to which the limits of one name apply count as one method. The options are copied. 0, or an error:
- * TORC_EINVAL (server, name, options), TORC_EUNSUPPORTED, TORC_EEXIST (the name has limits), TORC_ESTATE (the server
- * was started or stopped), TORC_EFORK (also for a pool that was made before a fork), TORC_ECLOSED. */
+ * refuses limits of a method or service that has no handler. Methods that the handler of "*" answers count together, as
+ * one method, if the limits of the same name apply to them. The options are copied. 0, or an error: TORC_EINVAL
+ * (server, name, options), TORC_EUNSUPPORTED, TORC_EEXIST (the name has limits), TORC_ESTATE (the server was started or
+ * stopped), TORC_EFORK (also for a pool that was made before a fork), TORC_ECLOSED. */
 TORC_API int torc_server_limit(torc_server *server, const char *name, const struct torc_method_options *options,
                                torc_error **error);
 
@@ -380,7 +382,7 @@ TORC_API int torc_server_call_finish(torc_server_call *call, int code, const cha
 /* --- calls: events --- */
 
 /* The events of a call. Called on the thread that drives the loop, one at a time, never inside the function that caused
- * the event. None but `release` is called after the call was finished. Each may be NULL. */
+ * the event; `release` has an exception. None but `release` is called after the call was finished. Each may be NULL. */
 struct torc_server_call_events {
     uint64_t size;
 

@@ -106,8 +106,8 @@ TORC_API int torc_stream_half_close(torc_stream *stream);
  * of torc_unary_async. TORC_ECLOSED: the RPC is over. Does not wait. */
 TORC_API int torc_stream_want(torc_stream *stream, uint32_t n);
 
-/* Receives the next message: 1 with *message; 0 at the end of the RPC, when all messages have been received, or when
- * another thread is in torc_stream_finish, which drops them, or has freed the stream. The message is borrowed until the
+/* Receives the next message: 1 with *message. 0: the RPC has ended and all messages have been received; or another
+ * thread is in torc_stream_finish, which drops the messages, or has freed the stream. The message is borrowed until the
  * next torc_stream_receive that returns 1, or the stream's free; torc_message_ref keeps it. TORC_EAGAIN,
  * TORC_ETIMEDOUT: none has come. TORC_ESTATE: another thread receives, or the stream has on_message, or is a handle of
  * torc_unary_async. *message is untouched unless 1 is returned. */

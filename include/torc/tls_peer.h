@@ -16,7 +16,7 @@
  *             torc_tls_peer_refuse(peer, "the certificate is not the pinned one");
  *     }
  *
- * By then the server has seen the client's certificate, if there is one.
+ * When the hook is asked, the server has already seen the client's certificate, if there is one.
  *
  * Servers: a hook in struct torc_server_tls_options or torc_server_tls_files is asked for each connection, after Torc's
  * check of the client's chain, and before any byte of HTTP/2 is read or sent. It has the time that is left of
@@ -45,8 +45,8 @@ typedef struct torc_tls_peer torc_tls_peer;
  * answer; further connections are refused meanwhile, without a call. */
 typedef void (*torc_tls_verify_fn)(torc_tls_peer *peer, void *arg);
 
-/* Returns the name that the certificate is valid for, unless skip_verify or skip_name is on: the host of the channel's
- * authority, without port and brackets; "" if there is none, and for clients. NULL for NULL. */
+/* Returns the server's name: the host of the channel's authority, without port and brackets; "" if there is none, and
+ * for clients. The certificate is valid for that name, unless skip_verify or skip_name is on. NULL for NULL. */
 TORC_API const char *torc_tls_peer_server_name(const torc_tls_peer *peer);
 
 /* Returns the address of the connection ("127.0.0.1:443"), which is the proxy's if there is one. NULL for NULL. */

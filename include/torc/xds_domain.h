@@ -35,7 +35,7 @@ TORC_API torc_xds_domain *torc_xds_domain_new(torc_error **error);
 /* Gives up the application's reference, and returns 0. The domain ends with the last runtime that was made with it, or
  * now if no runtime uses it; its thread is joined then. TORC_EFORK in a child of the process that made it or while the
  * process exits, TORC_EDEADLK on the domain's own thread (inside a log function): the reference is still held. Any
- * other thread. NULL is allowed. */
+ * thread but the domain's own. NULL is allowed. */
 TORC_API int torc_xds_domain_free(torc_xds_domain *domain);
 
 #ifdef __cplusplus

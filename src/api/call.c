@@ -5,10 +5,10 @@
  * call (struct tc_call). So no thread but the loop's changes a launched call, and several requests share one post. A
  * unary call without a handle has no such requests: its task (on_start) only begins it.
  *
- * References (`zeroed`): the handle's, or for a call without a handle that of the thread in torc_unary or
- * torc_unary_async; the loop's while the call runs (given back by call_release); the task's while it is on its way; and
- * one for each function of the stream that runs, except torc_stream_free, which gives back the handle's. The last one
- * returns the call to the pool.
+ * References (`zeroed`): the handle's, or for a call without a handle that of the thread that makes the call; the
+ * loop's while the call runs (given back by call_release); the task's while it is on its way; and one for each function
+ * of the stream that runs, except torc_stream_free, which gives back the handle's. The last one returns the call to the
+ * pool.
  *
  * Unary RPCs are in call_unary.c, streams in stream.c and stream_wait.c. */
 #include "api/call.h"

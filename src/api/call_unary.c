@@ -2,7 +2,10 @@
  *
  * A blocking call is the fast path: the request is borrowed from the caller, and the call has no handle. In a runtime
  * whose callers drive the loop, the call is posted without a wake-up: the thread then turns the loop itself, or wakes
- * the thread that drives it. A call that is explained takes the same way and ends at the pick (asked.dry). */
+ * the thread that drives it. A call that is explained takes the same way and ends at the pick (asked.dry).
+ *
+ * The events of the loop's call (unary_events) and the application's callback run on the loop. The public functions are
+ * for any thread. */
 #include "api/call.h"
 #include "api/result.h"
 #include "base/status.h"

@@ -152,8 +152,8 @@ static bool waiter_reached(const struct waiter *w, enum torc_connectivity last, 
     return w->connect ? *state == TORC_CONNECTIVITY_READY : *state != last;
 }
 
-/* Returns 0 when the state is reached; TORC_ETIMEDOUT if the time passes first, TORC_ECLOSED if the loop has ended or
- * the channel has ended in another state, or TORC_EFORK. */
+/* Returns 0 when the state is reached; TORC_ETIMEDOUT if the time passes first, TORC_ECLOSED if the loop or the channel
+ * has ended without it, or TORC_EFORK. */
 static int waiter_wait(struct waiter *w, enum torc_connectivity last, uint64_t until, enum torc_connectivity *state)
 {
     torc_runtime *rt = w->ch->rt;

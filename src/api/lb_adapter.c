@@ -2,9 +2,9 @@
  *
  * The application's policy (struct torc_lb_helper) chooses among children: its pick returns a child, whose picker then
  * picks. A child is a built-in policy, or, by a config that names it (torc_lb_child_set_config), another policy of the
- * application's. Everything runs on the loop, except factories and configs (app_parse, app_free_config,
- * app_equal_config), which are for any thread. The serial queue calls on_child_state (on_tell): no function of a child
- * is up the stack then, and the application may create and destroy children.
+ * application's. Everything runs on the loop, except factories and configs (app_parse with torc_lb_check_*,
+ * app_free_config, app_equal_config), which are for any thread. The serial queue calls on_child_state (on_tell): no
+ * function of a child is up the stack then, and the application may create and destroy children.
  *
  * A picker refers to the policy and may outlive its shutdown: base.helper is NULL then, and picks are queued. The
  * policy owns its children until on_bye, or until the application destroys them. The application's factory is borrowed
@@ -398,8 +398,8 @@ torc_lb_child *torc_lb_child_create(torc_lb_helper *p, const char *policy, void 
     return c;
 }
 
-/* Parses the list in the member `field`; NULL: the config itself is the list. Returns the config with one reference, or
- * NULL after it has added an error. */
+/* Parses the list in the member `field` of check->json; `field` NULL: check->json is the list. Returns the child's
+ * config with one reference, or NULL after it has added an error. */
 static struct tc_lb_config *child_config_parse(const torc_lb_check *check, const char *field)
 {
     if (!field)

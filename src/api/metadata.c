@@ -50,8 +50,8 @@ static bool name_is_reserved(struct tc_slice name)
     return false;
 }
 
-/* Returns true for any value of a "-bin" name, for -2147483648 to 2147483647 of grpc-retry-pushback-ms, and for what
- * tc_header_value_valid accepts of other names. */
+/* A "-bin" name may have any value, grpc-retry-pushback-ms a decimal integer from -2147483648 to 2147483647, another
+ * name what tc_header_value_valid accepts. */
 static bool value_is_allowed(struct tc_slice name, struct tc_slice value)
 {
     uint64_t ms;

@@ -1,10 +1,12 @@
 /* Outcomes of RPCs, and messages: immutable and reference-counted. A torc_message is a struct tc_rstr by another name.
+ * The struct that a codec keeps in a stream (api/typed.h) is handled here, too.
  *
- * The result of an RPC that ran is one block of the loop's (base/blocks.h): the struct, then the metadata. Texts and
- * the response are references to strings that others share. So the usual outcome reuses memory, and may outlive the
- * loop, as lent blocks do. The parts that only failures have (the error, the details of google.rpc.Status) are made
- * when the RPC fails, not when they are asked for, so that any thread may read a result. One part comes later, the
- * decoded response (api/typed.h): the first thread that decodes the response stores it for all.
+ * The result of an RPC that ran is one block of the loop's (base/blocks.h): the struct, then the metadata. The status
+ * text, the peer and the response are references to strings that others share. So the usual outcome reuses memory, and
+ * may outlive the loop, as lent blocks do. The parts that only failures have (the error, the details of
+ * google.rpc.Status) are made when the RPC fails, not when they are asked for, so that any thread may read a result.
+ * One part comes later, the decoded response (api/typed.h): the first thread that decodes the response stores it for
+ * all.
  *
  * For an RPC that could not start, the block comes from the system, and the result has a code and an error alone. If
  * there is no memory for a result, a static one (no_memory) stands for it. */
@@ -95,7 +97,7 @@ static void details_read(torc_result *r)
     }
 }
 
-/* --- making one --- */
+/* --- making a result --- */
 
 /* Nobody gives back the first reference, so it is never freed. */
 static struct torc_result no_memory = {.ref = {1}, .code = TORC_STATUS_RESOURCE_EXHAUSTED};

@@ -8,9 +8,9 @@
  * TORC_EAGAIN. So threads may wait on a stream that has events.
  *
  * The end comes in three steps: `end` is stored, which wakes waiting threads; the last callback is called (on_done, or
- * the function of torc_unary_async); `delivered` is set after that callback has returned, or with `end` if there is
- * none to call. torc_stream_close waits for `delivered`. After torc_stream_free or torc_stream_close (`detached`)
- * on_done is the only event, and its stream is NULL. */
+ * the function of torc_unary_async or torc_explain_async); `delivered` is set after that callback has returned, or with
+ * `end` if there is none to call. torc_stream_close waits for `delivered`. After torc_stream_free or torc_stream_close
+ * (`detached`) on_done is the only event, and its stream is NULL. */
 #include "api/call.h"
 #include "api/metadata.h"
 #include "api/result.h"

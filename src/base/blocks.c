@@ -6,7 +6,8 @@
  * `mine` may hold as many blocks again. After tc_blocks_end `back` holds the mark `ended`, and each block is freed as
  * it comes back.
  *
- * Each block that `b` made, kept or lent, and the owner until tc_blocks_end hold a reference to `b`. */
+ * A struct tc_blocks is reference-counted: its owner holds a reference until tc_blocks_end. Each of its blocks, kept
+ * or lent, holds one until the block is freed. */
 #include "base/blocks.h"
 
 #include <stdatomic.h>

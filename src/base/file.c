@@ -49,8 +49,8 @@ static int file_read_all(int fd, off_t size, size_t max, struct tc_buf *out)
 }
 
 /* Opens a regular file, and stores its status in *st. Returns 0 or an errno; if the file is not regular, EINVAL with
- * the reason in *why. The caller sets *why to NULL and *fd to -1 before. It closes *fd, also after an error, unless *fd
- * is still -1. */
+ * the reason in *why. The caller sets *why to NULL and *fd to -1 before. The caller closes *fd, also after an error,
+ * unless *fd is -1. */
 static int file_open_regular(const char *path, struct stat *st, int *fd, const char **why)
 {
     if (stat(path, st) != 0)

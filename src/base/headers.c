@@ -1,7 +1,7 @@
 /* Header fields in an arena. The array doubles; the old one stays in the arena, since lists are short. Names are
- * compared byte by byte, since they are lower case on the wire (HTTP/2). The checks of names and values are for
- * texts from elsewhere (metadata and options of applications, tokens of call credentials, resources); nghttp2 checks
- * fields from the network. */
+ * compared byte by byte, since they are lower case on the wire (HTTP/2). The checks of names and values are for texts
+ * that did not come as HTTP/2 fields, such as an application's metadata and options, tokens and resources. nghttp2
+ * checks the fields that come. */
 #include "base/headers.h"
 
 int tc_headers_add(struct tc_headers *h, struct tc_slice name, struct tc_slice value)

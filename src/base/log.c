@@ -97,7 +97,7 @@ static int log_read_spec(struct tc_slice spec, unsigned char to[TC_LOG_MODULES])
 }
 
 /* Sets `hidden` from the process's levels and the levels of all sinks. With the lock of rank TC_RANK_LOG, or inside of
- * `once`, when the process has no sink yet. */
+ * `once`, when no runtime has a sink yet. */
 static void log_update_hidden(void)
 {
     for (int i = 0; i < TC_LOG_MODULES; i++) {

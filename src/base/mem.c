@@ -28,7 +28,7 @@ static void first_free(void *ptr);
 static const struct functions of_libc = {malloc, calloc, realloc, free};
 static const struct functions untouched = {first_malloc, first_calloc, first_realloc, first_free};
 static struct functions of_application;
-/* Set by the first torc_set_allocator, the only one that may write of_application. */
+/* Set by the one call of torc_set_allocator that may write of_application. */
 static atomic_flag claimed = ATOMIC_FLAG_INIT;
 static _Atomic(const struct functions *) functions = &untouched;
 

@@ -1,6 +1,6 @@
-/* Options structs of applications: every field with its default and its range, as include/torc has them, and their
- * reader. A default that depends on the process (ring_size_cap, a server's max_connections) or on another struct (a
- * call's max_receive_message_bytes) stays 0 here.
+/* Options structs of applications: a table of each struct's fields, with the defaults and ranges that include/torc
+ * has, and one reader for all structs. A default that depends on the process (ring_size_cap, a server's
+ * max_connections) or on another struct (a call's max_receive_message_bytes) is 0 in the table.
  *
  * A struct is read by its size (base/sized.h), then each field is checked against its row in the table.
  * tc_options_complete also replaces 0 and -1 by what they stand for. api/call.c uses a valid torc_call_options of this

@@ -1,8 +1,8 @@
 /* Reads numbers, durations and sizes from text, and checks UTF-8.
  *
  * The whole text must be the value: spaces, a plus sign (except in doubles), hexadecimal digits and overflow are
- * errors. Nothing depends on the process's locale (tc_parse_double has the one exception). The C library reads only
- * doubles, since rounding them correctly is hard; the number of a duration or a size is a double. */
+ * errors. Nothing depends on the process's locale (tc_parse_double has the one exception). Doubles are left to the C
+ * library, since rounding them correctly is hard; the number of a duration or a size is read as a double too. */
 #include "base/parse.h"
 
 #include <locale.h>

@@ -1,5 +1,6 @@
-/* Strings with a count in front. The memory comes from the allocator (mem.h) and cannot be refused, or is a block of
- * blocks.h (`in_block`), for sizes that a peer chooses. A NUL follows the bytes in both cases. */
+/* Strings with a count in front. The memory comes from the allocator (mem.h), except for sizes that a peer announces:
+ * tc_rstr_room and tc_rstr_resize take a block of blocks.h (`in_block`), which the system may refuse. A NUL follows the
+ * bytes in both cases. */
 #include "base/rstr.h"
 
 #include "base/buf.h"

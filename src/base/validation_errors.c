@@ -2,7 +2,7 @@
  * literal and an index, and becomes text only when the path is needed: `shown` segments of the path are text, the rest
  * are not. A segment that is pushed in printf form is text at once, and so are the segments before it.
  *
- * The text of all errors is cut at max_text_bytes; the count goes on. */
+ * Without `report`, the text of all errors together is cut at max_text_bytes; the count goes on. */
 #include "base/validation_errors.h"
 
 enum { DEFAULT_MAX_TEXT = 8192 };

@@ -3,15 +3,19 @@
  * Fast path: tc_call_attempt -> tc_call_pick -> attempt_use_pick -> attempt_use_transport -> attempt_open_stream ->
  * stream events -> on_done -> tc_call_finish.
  *
- * What leads back to the pick, each time after the pick's trackers were notified:
- *   the connection is gone, or ends: the call waits for another picker (pick_give_up), while at MAX_CONCURRENT_STREAMS
- *   it keeps its pick and waits for a stream (WAIT_STREAM);
+ * What leads back to the pick; the trackers of the earlier pick, if it had any, are notified first:
+ *   the pick was queued, or it failed and the call waits for ready: the queue has it made again when there is another
+ *   picker, or a connection has ended (pick_queue.h);
+ *   the connection is gone, or ends: the pick is queued in the same way (pick_give_up). At MAX_CONCURRENT_STREAMS,
+ *   however, the call keeps its pick, and waits for a stream (WAIT_STREAM);
  *   call credentials came late: the connection may differ by then;
  *   A6's transparent retry, unless the call is committed: a request that never left is sent again, each time; a request
  *   that left and that the server never processed is sent again once, counted for all attempts of an RPC;
- *   the retry policy, after its backoff (WAIT_RETRY).
+ *   the retry policy, after its backoff (WAIT_RETRY). hedge.c decides what follows a hedged attempt.
+ * The two retries begin another attempt (tc_call_attempt), with another `attempt.random`. In the other cases the same
+ * attempt picks again, with the random number that it has.
  *
- * An attempt draws `attempt.random` once, and keeps it when it picks again. */
+ * An attempt's stream, trackers and walk live in the call's arena. */
 #include "channel/attempt.h"
 
 #include "channel/deadline.h"
@@ -30,7 +34,7 @@ static void pick_wait(struct tc_call *c)
     tc_pick_queue_wait(&c->channel->queue.pick, &c->queue, on_queued_pick);
 }
 
-/* The picked connection is gone, or ends: the call waits for another picker. */
+/* The picked connection is gone, or ends: the pick is queued. */
 static void pick_give_up(struct tc_call *c)
 {
     tc_call_tell_trackers(c, NULL, NULL);

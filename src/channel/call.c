@@ -18,16 +18,15 @@
  *    |             fails: server, connection                                                     |
  *    |           transparent retry, or WAIT_RETRY: a backoff (A6) -------------------------------+    retry.c
  *    v
- *   DONE           on_done follows or has been called                                                 this file
+ *   DONE           on_done follows, or the call is gone                                               this file
  *
  * WAIT_INTERCEPTOR stands before WAIT_CONFIG (on_start) and before WAIT_PICK (on_attempt) where a channel has
- * interceptors with these hooks.
+ * interceptors with these hooks. WAIT_RETRY may also come after a pick that failed (not after a drop), credentials that
+ * failed, or an authority that the server did not prove (A81).
  *
- * WAIT_RETRY may also come after a pick that failed (not after a drop), or after credentials that failed.
- *
- * The deadline (deadline.c) and the application (tc_call_cancel) may end a call in any stage. The text of
- * DEADLINE_EXCEEDED says what the stage waited for (explain.c), or that the deadline passed before the request was
- * sent.
+ * The deadline (deadline.c), the application (tc_call_cancel) and the end of the channel may end a call in any stage.
+ * The text of DEADLINE_EXCEEDED says what the stage waited for (explain.c), or that the deadline passed before the
+ * request was sent.
  *
  * Two ways to end with on_done: tc_call_finish calls it from inside and is for events of the stream; tc_call_fail (or
  * tc_call_fail_in_order, for hedging) has the serial queue call it, and is safe everywhere else.
@@ -36,7 +35,9 @@
  * outcome waits behind a received message that an interceptor holds up, or for an on_status. Then the channel lists the
  * call again and the deadline counts. An outcome behind a message is overruled by any tc_call_fail, and by an
  * interceptor that refuses the message. An outcome that waits for an on_status is overruled only when the deadline
- * passes, the application cancels by a status, or the channel ends. */
+ * passes, the application cancels by a status, or the channel ends.
+ *
+ * The memory is the maker's: `release` is called last, and tc_call_fini, on any thread, comes before the free. */
 #include "channel/call.h"
 
 #include "channel/call_internal.h"

@@ -1,5 +1,5 @@
 /* A channel on its loop: resolver -> service config and config selector -> LB policy -> picker -> calls. Loop thread
- * only, apart from the counting of references.
+ * only, except that any thread may give back the last reference, and so destroy the channel.
  *
  *            first call, connect                  no call for idle_timeout_ms
  *   (made) ----------------------> CONNECTING ... ---------------------------> IDLE (resolver and policy are gone)
@@ -13,8 +13,8 @@
  * the calls that wait for a picker try again, by the serial queue; several new pickers before the queue runs cause one
  * try (pick_queue.c).
  *
- * The loop holds a reference from tc_channel_attach until all tasks of the turn in which the channel ended have run
- * (on_last_turn_end). */
+ * The loop holds a reference from tc_channel_attach until the tasks that were queued by the end of the channel's last
+ * turn have run (on_last_turn_end). */
 #include "channel/channel_internal.h"
 
 #include "base/hash.h"
@@ -92,7 +92,7 @@ void tc_channel_attach(torc_channel *ch)
     tc_task_init(&ch->unref_task, on_last_turn_end);
     tc_timer_init(&ch->calls.idle_timer, ch->loop, on_idle_timer);
     if (tc_runtime_stopped(ch->rt)) {
-        /* A task that was posted while the runtime shut down its channels attaches this one. */
+        /* A task that was posted while the runtime shut down its channels attaches this channel. */
         struct tc_status status = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_API, "the runtime was shut down");
         tc_channel_end(ch, &status, true);
         tc_status_fini(&status);

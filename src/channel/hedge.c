@@ -1,7 +1,7 @@
 /* Hedging (A6): attempts of one call side by side. The next attempt begins after a delay, or when an attempt has failed
- * with a non-fatal status. Loop thread only.
+ * with a non-fatal status. Loop thread only, except hedge_free.
  *
- * The call ends as the attempt to which it is committed. While there is none, it ends as the first attempt that
+ * The call ends as the attempt to which it is committed. While it is not committed, it ends as the first attempt that
  * succeeds, fails with a fatal status or is refused on this side; else as the attempt that ended last, once none runs
  * and none will begin.
  *

@@ -5,8 +5,8 @@
  * written messages stay in the send buffer, because another attempt may write them again; on_written is called for a
  * message once, by the attempt that gets there first (n_notified).
  *
- * Receiving: `reads` counts the messages that the owner asked for and has not got; `reads_given` of them were asked of
- * the present stream.
+ * Receiving: `reads` counts the messages that the owner asked for and that have not come; `reads_given` of them were
+ * asked of the present stream.
  *
  * A call that hedges has no stream: hedge.c passes messages on to the attempts, and reads to the winner.
  *

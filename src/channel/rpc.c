@@ -8,9 +8,9 @@
  *   TORC_PENDING  the walk waits: its torc_pending and the walk point at one another
  *
  * A delay ends in one of two ways. torc_rpc_resume posts the torc_pending to the loop, where on_resumed finds the walk
- * and goes on. Or the walk lets go of the torc_pending (tc_walk_let_go), because the RPC ended or the hook returned
- * another verdict; on_resumed then finds no walk, and does nothing. on_resumed and tc_walk_let_go run on the loop's
- * thread.
+ * and goes on. Or the walk lets go of the torc_pending (tc_walk_let_go), because the RPC ended, the walk may no longer
+ * be held up (`hurried`), or the hook returned another verdict; on_resumed then finds no walk, and does nothing.
+ * on_resumed and tc_walk_let_go run on the loop's thread.
  *
  * Hooks are application code. A hook cannot end the RPC from inside: functions that end an RPC are deferred. But a hook
  * may destroy the application's own LB policy at once. So on_attempt and the observers, whose cause may be inside a

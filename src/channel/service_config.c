@@ -1,6 +1,6 @@
 /* Service configs (gRPC's doc/service_config.md), parsed from JSON (A21): the LB policy, retryThrottling,
- * healthCheckConfig (A17), connectionScaling (A105), and for each method timeout, wait-for-ready, message limits, and a
- * retry or hedging policy (A6).
+ * healthCheckConfig (A17), connectionScaling (A105), and the settings of methods: timeout, wait-for-ready, message
+ * limits, and a retry or hedging policy (A6).
  *
  * Errors are collected with the path of their field, and a config with any error is refused as a whole. Nothing changes
  * once tc_service_config_parse has returned, so threads share a config by its count. A method's config is found by

@@ -1,8 +1,9 @@
 /* Delivers the channel's states to its watches and observer, and events of connections to the observer, by the serial
  * queue: a watch that is called may add and remove watches, start calls, and end the channel. Every state is delivered,
  * in order, with two exceptions: a TRANSIENT_FAILURE right after an undelivered TRANSIENT_FAILURE replaces it, with the
- * newer reason; the end of the channel drops what is not delivered yet. tc_state_watch_end tells the watches of
- * SHUTDOWN at once. In the child of a callback that forked nobody is told of anything (tc_loop_forked). */
+ * newer reason; the end of the channel drops what is not delivered yet. tc_state_watch_end, if it is to tell the
+ * watches, calls them with SHUTDOWN at once. In the child of a callback that forked nobody is told of anything
+ * (tc_loop_forked). */
 #include "channel/state_watch.h"
 
 #include "base/mem.h"

@@ -19,8 +19,7 @@ struct tc_ads_request {
     bool has_error; /* a NACK */
     int error_code;
     struct tc_slice error_text;
-    /* In the incremental variant version is empty, and names are the new subscriptions. */
-    bool delta;
+    bool delta; /* the incremental variant: `version` is empty, and `names` are the new subscriptions */
     const struct tc_slice *unsubscribed;
     size_t n_unsubscribed;
     size_t n_initial; /* entries of initial_resource_versions */
@@ -70,8 +69,9 @@ void tc_ads_free(struct tc_ads *a);
  * caller owns the status. */
 struct tc_status tc_ads_on_message(struct tc_ads *a, struct tc_slice bytes);
 /* The set changed. For each type in which the client lacks a resource or has an old one, sends all subscribed
- * resources; of LDS and CDS, also if the client has one too many, or if no set could answer its first request. Sends
- * nothing of a type whose last response the client has not answered: the answer brings the next response. */
+ * resources; of LDS and CDS, also if the client has one too many, or if no set could answer the first request of the
+ * type. Sends nothing of a type whose last response the client has not answered: the answer brings the next response.
+ */
 void tc_ads_push(struct tc_ads *a);
 /* Returns the Node message, serialised, borrowed from the stream. The data is NULL before the first request that has a
  * node. */

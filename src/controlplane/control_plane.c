@@ -1,10 +1,10 @@
 /* The embedded control plane: ADS streams on one side, resource sets by node on the other.
  *
  * A stream belongs to a call of the server. Its protocol is in ads.c or delta.c, which call back here for the set of
- * its node and to send. A new set is compared with the last one (versions), then pushed to every stream; each stream
- * sends a response for each type in which its client is not up to date, once the client has answered the last response
- * of the type. While more than MAX_QUEUED_BYTES of responses wait for a client to take them, no further request of the
- * stream is asked for (stream_read).
+ * its node, to report requests, and to send. A new set gets its versions from a comparison with the set that it
+ * replaces, and is then pushed to every stream; each stream sends a response for each type in which its client is not
+ * up to date, once the client has answered the last response of the type. While more than MAX_QUEUED_BYTES of responses
+ * wait for a client to take them, no further request of the stream is asked for (stream_read).
  *
  * The control plane owns the sets and the streams. A stream lives as long as its call. The control plane is freed after
  * the server, with the streams that are left. Everything runs on the thread of the server's loop. */

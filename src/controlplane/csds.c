@@ -42,7 +42,7 @@ static void response_on_client(void *arg, struct tc_slice node)
     ProtobufCMessage *message = NULL;
     client_config *c = tc_arena_calloc(&a->arena, 1, sizeof(*c));
     envoy__service__status__v3__client_config__init(c);
-    /* request.c packed the node of a message that had passed the same check. */
+    /* Not expected to fail: request.c packed the node of a request that had passed tc_unpack. */
     if (tc_unpack(&envoy__config__core__v3__node__descriptor, node, NULL, &a->arena, &message, &errors) == 0)
         c->node = (Envoy__Config__Core__V3__Node *)message;
     tc_validation_fini(&errors);

@@ -4,8 +4,8 @@
  * that a wildcard brings. An entry holds the version that the client has, from our responses or from
  * initial_resource_versions. type_respond compares each entry with the set. It sends new and changed resources, and the
  * names of resources that are removed or do not exist. A version is a hash of the content (content_version): a client
- * that reconnects gets only the changes, also after a restart. A push waits for the answer to the last response of the
- * type, as in ads.c.
+ * that reconnects gets only the changes, also after a restart of the control plane. A push waits for the answer to the
+ * last response of the type, as in ads.c.
  *
  * The caller owns the stream and calls it on one thread. An entry holds references to its bytes: a set may be freed
  * between two calls. Read type_respond first. */
@@ -359,7 +359,7 @@ static void type_begin(struct delta_type *t, const delta_request *request)
     }
 }
 
-/* An old nonce does not make a request stale: it answers its own response, and the request's subscriptions count. */
+/* A request with an old nonce is not stale: it answers the response of that nonce, and its subscriptions count. */
 static void type_on_ack(struct delta_type *t, const delta_request *request)
 {
     uint64_t nonce;

@@ -1,8 +1,8 @@
 /* The load reporting server (LRS).
  *
  * The first request of a stream is answered with what to report and how often. Each request, the first one included,
- * goes to the observer. tc_lrs_set sends the new settings on every stream whose first request came. A mute server sends
- * neither until it is no longer mute, for tests of clients that wait for the answer.
+ * goes to the observer. tc_lrs_set sends the new settings on every stream whose first request came. A mute server
+ * sends no settings until it is no longer mute, for tests of clients that wait for the answer.
  *
  * The response is packed in tc_lrs_set and shared by all streams. A stream belongs to its call: the stream is freed
  * when the call ends, or by tc_lrs_free if the server ended first. Everything runs on the server's loop thread. */

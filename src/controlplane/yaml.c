@@ -3,8 +3,8 @@
  * The text is not trusted: a small text can cost much time and memory. A document is parsed twice. The first pass
  * (yaml_shape_fits) looks at the document's events alone, and rejects deep nesting and too many anchors: libyaml's
  * loader compares anchors with each other in quadratic time. The second pass (tc_yaml_parse) loads the document and
- * converts it. Aliases are expanded; max_nodes bounds the values that this makes. The text is borrowed for the call,
- * the result is the caller's. Pure functions, any thread. */
+ * converts it. Aliases are expanded: the depth is checked again, and max_nodes bounds the values that this makes. The
+ * text is borrowed for the call, the result is the caller's. Pure functions, any thread. */
 #include "controlplane/yaml.h"
 
 #include <math.h>
@@ -18,8 +18,8 @@ enum {
     MAX_DEPTH = 100,
     MAX_NODES = 4000000,
     MAX_ANCHORS = 10000, /* libyaml compares a new anchor with all others */
-    /* Below MAX_NODES a text may make FREE_NODES values, and NODES_PER_BYTE for each of its bytes. A text without
-     * aliases makes fewer; a few bytes of aliases must not become millions of values. */
+    /* A text may make FREE_NODES values, and NODES_PER_BYTE more for each of its bytes, but at most MAX_NODES. A text
+     * without aliases makes fewer; a few bytes of aliases must not become millions of values. */
     FREE_NODES = 100000,
     NODES_PER_BYTE = 16
 };
@@ -142,7 +142,7 @@ static json_t *yaml_convert(struct yaml_conversion *c, int index, unsigned depth
     }
 }
 
-/* Returns the place of a byte of a text in UTF-8, without the index. */
+/* Returns the line and the column of a byte of a text in UTF-8; `index` stays 0. */
 static yaml_mark_t yaml_mark_of(struct tc_slice text, size_t offset)
 {
     yaml_mark_t mark = {0};

@@ -1,6 +1,6 @@
 /* Channel credentials with call credentials. Connections are made with the channel's part alone (tc_creds_channel):
- * channels with different call credentials share connections. A composite of a composite is flat: it takes the inner
- * channel's part, and joins the call credentials. */
+ * channels with different call credentials share connections. A composite of a composite is flat: it takes the
+ * channel's part of the inner one, and joins the call credentials of both. */
 #include "base/mem.h"
 #include "base/status.h"
 #include "creds/call/call.h"

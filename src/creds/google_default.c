@@ -14,7 +14,7 @@
 
 #define MAX_ROOTS_BYTES (16u * 1024u * 1024u)
 
-/* Makes the channel's TLS with the roots of roots_pem, or if roots_pem is NULL of roots_file, or if both are NULL of
+/* Makes the channel's TLS. The roots come from roots_pem; if roots_pem is NULL, from roots_file; if both are NULL, from
  * the system. Returns NULL with an error if that fails. */
 static torc_credentials *google_tls_new(const char *roots_pem, const char *roots_file, torc_error **error)
 {

@@ -51,7 +51,7 @@ struct tc_creds_handshake *tc_creds_handshake_none(struct tc_loop *loop, struct 
     return h;
 }
 
-/* Closes the byte stream. The handshake that is returned fails with UNAVAILABLE and this text, which is copied. */
+/* Closes the byte stream. The handshake that is returned fails with UNAVAILABLE and a copy of `why`. */
 static struct tc_creds_handshake *handshake_fail(struct tc_loop *loop, struct tc_bytestream *bs, const char *why,
                                                  tc_creds_fn fn, void *arg)
 {

@@ -135,7 +135,7 @@ static X509 *bundle_read_certificate(const char *base64)
     return cert;
 }
 
-/* Appends the certificate of one entry of a JWK set to `roots`, or adds validation errors. */
+/* Appends the certificate of a JWK set's entry to `roots`. Adds validation errors for what is wrong in the entry. */
 static void bundle_read_key(const json_t *key, STACK_OF(X509) * roots, struct tc_validation_errors *e)
 {
     const char *kty = NULL, *use = NULL;
@@ -166,7 +166,7 @@ static void bundle_read_key(const json_t *key, STACK_OF(X509) * roots, struct tc
     }
 }
 
-/* Appends the bundle of a trust domain to the map, or adds validation errors. */
+/* Appends the bundle of a trust domain to the map. Adds validation errors for what is wrong in the bundle. */
 static void map_read_bundle(const char *domain, const json_t *json, struct tc_spiffe_map *m,
                             struct tc_validation_errors *e)
 {

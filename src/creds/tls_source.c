@@ -52,7 +52,8 @@ static void check_free(void *arg)
     tc_free(arg);
 }
 
-/* Returns a new context of the content (NULL: none), or NULL with the reason in *why. */
+/* Returns a new context of `roots` and `identity`, each of which may be NULL. Returns NULL, with the reason in *why, if
+ * none can be made. */
 static struct tc_tls_context *source_make_context(const struct tc_tls_source *s, const struct tc_cert_roots *roots,
                                                   const struct tc_cert_identity *identity, char **why)
 {
@@ -85,8 +86,8 @@ static struct tc_tls_context *source_make_context(const struct tc_tls_source *s,
     return context;
 }
 
-/* Returns true if the context was made of newer content than this: another thread read the files later, but renewed the
- * context first. Called with the lock. */
+/* Returns true if the context was made of newer roots than `roots`, or of a newer identity than `identity`: another
+ * thread read the files later, but renewed the context first. Called with the lock. */
 static bool source_is_newer(const struct tc_tls_source *s, const struct tc_cert_roots *roots,
                             const struct tc_cert_identity *identity)
 {

@@ -31,7 +31,7 @@ static void xds_free(torc_credentials *c)
     tc_free(TC_CONTAINER_OF(c, struct xds_credentials, base));
 }
 
-/* Returns why these cannot be a fallback, as a static text; NULL: they can. `fallback` may be NULL. */
+/* Returns why `fallback`, which may be NULL, cannot be a fallback, as a static text. Returns NULL if it can. */
 static const char *fallback_fault(const torc_credentials *fallback)
 {
     if (!fallback)

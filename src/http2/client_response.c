@@ -16,7 +16,7 @@
  *                  - status_of_http, if the response is not gRPC,
  *                  - status_of_nothing, which says which part is missing.
  *
- * Texts of fields are copied to the call's arena. A text that does not fit makes its block one beyond the limit. Loop
+ * Texts of fields are copied to the call's arena. If a text does not fit, its block counts as beyond the limit. Loop
  * thread only. */
 #include "base/parse.h"
 #include "http2/client_stream_internal.h"
@@ -53,9 +53,6 @@ void tc_h2_response_begin(struct tc_h2_client_stream *s)
     s->content_type = s->bad_encoding = (struct tc_slice){0};
 }
 
-/* A response may have grpc-status, grpc-message, content-type and grpc-encoding once. If one of them comes more often,
- * the last one counts, as in grpc-go and C-core. All follow the same rule, so that the status and the message are of
- * one pair. */
 TC_APART static void response_on_grpc_status(struct tc_h2_client_stream *s, struct tc_slice value)
 {
     uint64_t code;
@@ -102,6 +99,9 @@ TC_APART static void response_on_pseudo(struct tc_h2_client_stream *s, struct tc
         s->http_status = (uint16_t)status;
 }
 
+/* A response may have grpc-status, grpc-message, content-type and grpc-encoding once. If one of them comes more often,
+ * the last one counts, as in grpc-go and C-core. All follow the same rule, so that the status and the message are of
+ * one pair. */
 void tc_h2_response_on_header(struct tc_h2_client_stream *s, struct tc_slice name, struct tc_slice value)
 {
     if (name.len && name.data[0] == ':') {

@@ -4,11 +4,11 @@
  * this side (finish, abort), RST_STREAM or GOAWAY (on_close), or the end of the connection (on_conn_lost). Two failures
  * replace an earlier outcome: a message that cannot be taken (give_up), and an OK response that ends within a message.
  *
- * on_done comes after the owner has asked for, and got, all whole messages that arrived before the end. So a call may
- * outlive nghttp2's stream, the byte stream, and the owner's use of the connection.
+ * on_done comes after the owner has asked for, and got, all whole messages that arrived before the end, unless give_up
+ * dropped them. So a call may outlive nghttp2's stream, the byte stream, and the owner's use of the connection.
  *
  * The stream lies in the call's arena. tc_h2_stream_release takes the stream off the connection before on_done, at a
- * cancel, or at the owner's close; s->c is NULL from then on. Loop thread only. */
+ * cancel, or at tc_h2_conn_close if the outcome is not known; s->c is NULL from then on. Loop thread only. */
 #include "http2/client_stream.h"
 
 #include "http2/client_stream_internal.h"
@@ -112,7 +112,7 @@ void tc_h2_client_stream_stop_sending(struct tc_h2_client_stream *client)
     if (!s->send.active)
         return;
     s->send.active = false;
-    s->send.on_written_due = s->send.headers_sent; /* else nothing was written, and another attempt may write it */
+    s->send.on_written_due = s->send.headers_sent; /* else another attempt may write the message */
     tc_h2_stream_reset(s, NGHTTP2_NO_ERROR);
     tc_h2_stream_ready(s);
 }
@@ -122,7 +122,7 @@ void tc_h2_client_stream_finish(struct tc_h2_client_stream *s, struct tc_status 
     if (!tc_h2_stream_set_outcome(&s->stream, status))
         return;
     s->from_server = from_server;
-    /* RFC 9113 8.1: the response may end before the request, and the window for its rest may never open. */
+    /* RFC 9113 8.1: the response may end before the request; the window for the request's rest may never open. */
     if (s->stream.recv.ended)
         tc_h2_client_stream_stop_sending(s);
 }

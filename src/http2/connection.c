@@ -3,8 +3,8 @@
  *   new       SETTINGS are queued; nghttp2's session exists from here until the connection fails or is closed.
  *   ready     The peer's SETTINGS came. Streams may open.
  *   draining  The peer sent GOAWAY, or we did. A client opens no stream; a server serves requests until its last
- *             GOAWAY. Streams that are open go on. When the last stream has left nghttp2, and all frames are written,
- *             the connection fails with the reason of the GOAWAY.
+ *             GOAWAY. Streams that are open go on. When the last stream has left nghttp2, and all frames are written (a
+ *             server's last GOAWAY too, unless the client sent one), the connection fails with the GOAWAY's reason.
  *   failed    Dead: the session and the byte stream are gone, every stream ends, on_closed follows.
  *   closed    The owner called tc_h2_conn_close: no callback but those of a client's streams whose outcome is known.
  *             Freed when the last of these streams is over (tc_h2_conn_release).

@@ -7,7 +7,8 @@
  * COUNTED_BYTES; beyond that the content's size is counted before room is taken.
  *
  * zlib's state and the room for bytes are taken so that a lack of memory is an error, not the end of the process
- * (base/mem.h). Results are the caller's. Nothing is shared between calls, so any thread may call. */
+ * (base/mem.h). Results are the caller's. Nothing but a packer and the caller's blocks is shared between calls, so
+ * any thread may call. */
 #include "http2/encoding.h"
 
 #include <limits.h>

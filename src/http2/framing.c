@@ -41,7 +41,7 @@ static int decoder_no_memory(size_t len, struct tc_status *error)
     return TORC_ELIMIT;
 }
 
-/* Returns d->msg, which may be NULL, with room for `cap` bytes. Room for the whole message comes from a block that is
+/* Returns d->msg (NULL: a new message) with room for `cap` bytes. Room for the whole message comes from a block that is
  * reused later, if blocks of that size are reused, and the bytes so far move there; otherwise the block is resized.
  * Returns NULL, with d->msg unchanged, if there is not enough memory. */
 static struct tc_rstr *decoder_room(const struct tc_h2_decoder *d, size_t cap)

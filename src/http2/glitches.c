@@ -2,14 +2,16 @@
  *
  *   on_bytes   reads the head of each frame before nghttp2 does, and adds its cost to `hidden`. A frame of an unknown
  *              type counts at once.
- *   on_frame   nghttp2 shows the frame: its cost leaves `hidden`, and the type decides whether it is a glitch. The cost
- *              of HEADERS leaves `hidden` in on_block.
+ *   on_frame   nghttp2 shows the frame: its cost leaves `hidden` (HEADERS: in on_block), and the frame may count.
+ *              HEADERS and CONTINUATION do not count here. RST_STREAM counts if the stream is over for us. DATA counts
+ *              in on_data, if it is empty and does not end the stream.
  *   on_hidden  nghttp2 skipped the rest of `hidden` without a callback (frames of closed streams, for the most part).
  *              It counts, except bytes that the peer may still send on streams that we reset (late_bytes). HEADERS of
  *              which nghttp2 does not yet have the padding's length and the priority wait for the next bytes.
  *
  * A glitch adds to the peer's rate (glitch_rate.h). DATA and RST_STREAM that we send, and new requests, give credit,
- * since they bring about such frames. Header fields that nobody takes count by the cost of decoding them.
+ * since they bring about such frames. Header fields that nobody takes count by the cost of decoding them. RPCs that a
+ * client cancels count in a rate of their own (`cancels`).
  *
  * The functions end nothing: they record a violation, the first of which counts. Loop thread only. */
 #include "http2/glitches.h"
@@ -66,8 +68,8 @@ static void glitches_add(struct tc_h2_glitches *g, uint32_t frames, size_t bytes
         tc_h2_glitches_violation(g, NGHTTP2_ENHANCE_YOUR_CALM, text);
 }
 
-/* RFC 9113 5.1: no DATA and no HEADERS follow END_STREAM. Only frames of the peer are compared with each other: frames
- * that cross ours make no honest peer guilty. */
+/* RFC 9113 5.1: no DATA and no HEADERS follow END_STREAM. Only the peer's own frames are compared, so frames that cross
+ * ours never count against an honest peer. */
 static void glitches_on_message_frame(struct tc_h2_glitches *g, const uint8_t *head)
 {
     uint32_t id = be32(head + 5) & INT32_MAX;

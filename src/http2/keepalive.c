@@ -1,18 +1,19 @@
 /* Keepalive (gRFC A8, A9), from both sides, and a server's age limit.
  *
- *   our PINGs       After time_ms without a byte from the peer. No byte within timeout_ms after a PING fails the
- *                   connection. A client's timer is dormant while there is nothing to watch (no stream, without_calls
- *                   unset). The silence before a stream counts: after time_ms of it the PING leaves right behind the
- *                   stream's HEADERS, not before them, where a server would still see no stream and demand two hours
- *                   between PINGs.
- *   their PINGs     A server tolerates one PING each min_interval_ms, or each two hours if that is longer, no stream is
- *                   open and without_calls is unset. Headers or data from the server start the count again. The third
- *                   early PING ends the connection: ENHANCE_YOUR_CALM, too_many_pings.
+ *   our PINGs       After time_ms without a byte from the peer. The connection fails if no byte comes within timeout_ms
+ *                   after a PING. A client watches only while a stream is open or without_calls is set; otherwise its
+ *                   timer goes dormant. The silence before a stream counts: after time_ms of it the PING leaves right
+ *                   behind the stream's HEADERS. If the PING came first, a server would still see no stream, and
+ *                   demand two hours between PINGs.
+ *   their PINGs     A server tolerates one PING each min_interval_ms. While no stream is open and without_calls is
+ *                   unset, it tolerates one each two hours, or each min_interval_ms if that is longer. The third early
+ *                   PING ends the connection: ENHANCE_YOUR_CALM, too_many_pings. When the server sends headers or
+ *                   data, the count of early PINGs goes back to 0, and a PING may come at once.
  *   age             LIMIT: after max_age_ms a server drains. NOTICE: the first GOAWAY is out, and rejects nothing; the
  *                   second one follows when the PING sent after the first is answered, or after NOTICE_MS. GRACE: calls
- *                   that still run max_age_grace_ms later are cut off. Only the age limit has this grace: a server's
- *                   stop has its own (server/server.c). On a connection that drains for another reason, the wait for
- *                   the age limit goes on after NOTICE.
+ *                   that still run max_age_grace_ms after the age limit and the second GOAWAY are cut off. Only the age
+ *                   limit has this grace: a server's stop has its own (server/server.c). On a connection that drains
+ *                   for another reason, the wait for the age limit goes on after NOTICE.
  *   the last GOAWAY LAST: no stream is left, or nghttp2 reads no more. The connection ends when the GOAWAY is written,
  *                   or after LAST_MS.
  *

@@ -3,8 +3,12 @@
  *
  * nghttp2 asks for DATA when the windows of stream and connection are open. At the first question for a message, the
  * message is compressed as far as the loop's ration goes, unless another stream is in streams.packing already. If the
- * message is not whole after that, the stream is deferred and waits in streams.packing for later turns. Only the first
- * stream of streams.packing has a packer, which bounds the memory that compressing takes for a connection. */
+ * compressed message is not whole after that, the stream is deferred and waits in streams.packing, until
+ * tc_h2_conn_on_rest (streams.c) lets the compressing go on. Only the first stream of streams.packing has a packer,
+ * which bounds the memory that compressing takes for a connection.
+ *
+ * The stream owns the packer, which borrows the owner's message, and the compressed message (send.compressed). The
+ * owner is told of a compressed message (on_compressed), also from inside nghttp2. Loop thread only. */
 #include "http2/server_stream_internal.h"
 
 /* Deflating a byte takes about as long as inflating to eight. */

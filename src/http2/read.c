@@ -4,7 +4,10 @@
  * nghttp2's callbacks must not end the connection. They record a violation (glitches.violation), which ends the
  * connection here: once nghttp2 has taken the bytes that were read or, if nghttp2 was sending, at the next read. The
  * number of queued frames is checked here too: a peer that makes us answer (PING, SETTINGS) and does not read loses the
- * connection. */
+ * connection.
+ *
+ * A connection that ends here is not freed: c->bs and c->ng become NULL, and the owner hears of it later, from the
+ * loop. Loop thread only. */
 #include "http2/connection_internal.h"
 
 enum {
@@ -99,8 +102,9 @@ static bool conn_receive(struct tc_h2_conn *c, const uint8_t *data, size_t len)
     return true;
 }
 
-/* Reads until the socket is empty, a limit is reached, or a violation is recorded. Returns the last read's result,
- * above 0 if there may be more to read. *alive is false if the bytes ended the connection. */
+/* Reads until a read brings nothing, a limit is reached, or a violation is recorded. Returns the last read's result,
+ * above 0 if there may be more to read; 1 without a read if a violation was recorded before. *alive is false if the
+ * bytes ended the connection. */
 static ssize_t conn_read_some(struct tc_h2_conn *c, bool *alive)
 {
     uint8_t *room = tc_loop_read_room(c->loop);

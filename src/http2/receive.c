@@ -1,7 +1,10 @@
 /* DATA on its way to messages, by demand.
  *
  * Bytes that were not asked for wait undecoded in `pending`, and the stream's window is smaller by their number. Bytes
- * that are asked for are decoded at once, without a copy to `pending`, unless older bytes or a decoded message wait.
+ * that are asked for are decoded at once, without a copy to `pending`, unless older bytes or a decoded message wait. At
+ * most one decoded message waits, in recv.message. The stream owns the message until the delivery gives it to the
+ * owner.
+ *
  * stream_consume tells nghttp2 how many bytes were taken; nghttp2 sends WINDOW_UPDATE once half of the window was
  * taken. When the window has no room for the rest of a message that was asked for, stream_open_window enlarges it, up
  * to TC_H2_MAX_WINDOW, for one stream of a connection at a time.
@@ -9,9 +12,9 @@
  * Inflated bytes count for the loop's ration (io/ration.h): a few compressed bytes must not hold up the loop. Once the
  * ration is used up, the bytes of streams whose encoding is gzip wait in `pending`.
  *
- * The functions run inside of nghttp2's callbacks (session.c) and of the delivery (streams.c). So they call no owner
- * and free no stream: a failure drops the input, and sets a client's outcome or sends a server's status. Loop thread
- * only. */
+ * The functions run inside of nghttp2's callbacks (session.c), of the delivery (streams.c), and of the end of a
+ * connection. So they call no owner and free no stream: a failure drops the input, and sets a client's outcome or sends
+ * a server's status. Loop thread only. */
 #include "http2/client_stream_internal.h"
 #include "http2/server_stream_internal.h"
 
@@ -32,9 +35,9 @@ static void stream_consume(struct tc_h2_stream *s, size_t len)
         tc_h2_conn_flush_later(c);
 }
 
-/* Opens the stream's window for the `rest`, in bytes, of a message that the owner asked for, unless another stream of
- * the connection has a larger window: several streams keep the connection busy anyway, and few bytes under way fit the
- * processor's caches. */
+/* Opens the stream's window for the `rest`, in bytes, of a message that the owner asked for, unless the window of
+ * another stream of the connection is open for such a rest: several streams keep the connection busy anyway, and few
+ * bytes under way fit the processor's caches. */
 static void stream_open_window(struct tc_h2_stream *s, size_t rest)
 {
     struct tc_h2_conn *c = s->c;
@@ -54,7 +57,8 @@ static void stream_open_window(struct tc_h2_stream *s, size_t rest)
     tc_h2_conn_flush_later(c);
 }
 
-/* Ends the stream: a message is malformed or too large, or there is no memory for it. Takes over the status. */
+/* Ends the stream: a message is malformed or too large, or there is no memory for received bytes. Takes over the
+ * status. */
 static void stream_give_up(struct tc_h2_stream *s, struct tc_status status)
 {
     if (tc_h2_stream_serves(s))
@@ -113,6 +117,8 @@ void tc_h2_stream_end_input(struct tc_h2_stream *s)
     size_t at = 0, whole = 0, have = d->have, body = d->msg ? d->len - d->at : 0;
     uint8_t prefix[TC_H2_PREFIX_LEN];
     s->recv.discard = true;
+    /* Goes from message to message, beginning with the one that the decoder has begun, without decoding. `whole` is
+     * where the last whole message ends in `bytes`. */
     memcpy(prefix, d->prefix, sizeof(prefix));
     while (bytes.len - at >= TC_H2_PREFIX_LEN - have) {
         if (have < TC_H2_PREFIX_LEN) {

@@ -7,7 +7,10 @@
  * A path that is not "/service/method" is rejected before any authorization looks at it, and is never corrected: the
  * corrected path would differ from the path that was authorized (CVE-2026-33186 of grpc-go). A41: `host` replaces a
  * missing :authority, and is dropped beside one. nghttp2 rejects repeated :authority or host fields, and
- * connection-specific headers. */
+ * connection-specific headers.
+ *
+ * The functions run inside of nghttp2's callbacks (session.c), so they call no owner and free no stream: the delivery
+ * announces a request (on_stream_due). Fields are copied to the stream's arena. Loop thread only. */
 #include "http2/server_stream_internal.h"
 #include "http2/timeout.h"
 
@@ -98,7 +101,7 @@ void tc_h2_server_stream_on_header(struct tc_h2_server_stream *s, struct tc_slic
 }
 
 /* Answers with an HTTP status, a field that belongs to it (`name` NULL: none), and a gRPC status for clients of gRPC:
- * `code` is its number in decimal, `text` its message. nghttp2 copies the texts. */
+ * `code` is its number in decimal, `text` its message. nghttp2 copies the values. */
 static void reject_http(struct tc_h2_server_stream *s, const char *status, const char *name, const char *value,
                         const char *code, const char *text)
 {

@@ -3,8 +3,9 @@
  * A stream is made when nghttp2 begins to decode a request, and announced to the connection's owner once the request's
  * header block is complete (server_request.c). It ends with on_end (the trailers left, the stream was reset, or the
  * connection went), or without a callback when the owner cancels it or closes the connection. A request that
- * server_request.c rejects is answered without the owner. Up to MAX_SPARE streams that are over are kept for the next
- * requests, with their arenas, poisoned under the address sanitizer.
+ * server_request.c rejects is answered without the owner, and a stream that goes before it was announced ends without a
+ * callback. Up to MAX_SPARE streams that are over are kept for the next requests, with their arenas, poisoned under the
+ * address sanitizer.
  *
  * The response: headers once (`responded`), then messages one at a time, then the status (send.end_wanted), which goes
  * as trailers, or as trailers-only if nothing was sent. write.c has the trailers submitted with the last DATA frame.

@@ -25,7 +25,7 @@ enum {
     /* CONTINUATION frames of a header block (CVE-2024-28182). nghttp2 1.52 counts a frame again for each piece in which
      * its head arrives, so the limit is more than nghttp2's default of 8. */
     MAX_CONTINUATIONS = 24,
-    HEADER_BLOCK_SLACK = 64, /* nghttp2's limit for headers is above our own limit by this */
+    HEADER_BLOCK_SLACK = 64, /* nghttp2's limit for headers is above our own limit by at least this */
     CONSUME_BYTES = 64 << 10 /* small beside the connection's window of 16 MiB */
 };
 
@@ -242,8 +242,8 @@ static int session_on_stream_close(nghttp2_session *ng, int32_t id, uint32_t cod
     return 0;
 }
 
-/* Our GOAWAY for an error becomes the reason why the connection ends, unless there is a reason: nghttp2 sends such a
- * GOAWAY by itself when the peer breaks a rule of HTTP/2. */
+/* Our GOAWAY for an error becomes the reason why the connection ends, unless a reason is known already. nghttp2 sends
+ * such a GOAWAY by itself when the peer breaks a rule of HTTP/2. */
 static void session_on_goaway_sent(struct tc_h2_conn *c, const nghttp2_goaway *g)
 {
     if (g->error_code == NGHTTP2_NO_ERROR || !tc_status_ok(&c->ending.why))
@@ -355,14 +355,16 @@ static int session_new(struct tc_h2_conn *c, const nghttp2_session_callbacks *cb
     nghttp2_option_set_no_closed_streams(option, 1);
     nghttp2_option_set_max_outbound_ack(option, c->opts.limits.max_queued_control);
 #if TC_HAS_RESET_RATE_LIMIT
-    /* nghttp2 counts resets of streams that we have ended, too: glitches.c counts what cancels RPCs. */
+    /* Turns off nghttp2's own limit, which counts resets of streams that we have ended, too. glitches.c counts resets
+     * that cancel RPCs. */
     nghttp2_option_set_stream_reset_rate_limit(option, UINT64_MAX, UINT64_MAX);
 #endif
 #if TC_HAS_MAX_CONTINUATIONS
     nghttp2_option_set_max_continuations(option, MAX_CONTINUATIONS);
 #endif
     /* The peer's setting and our own limit are checked before a request is submitted: nghttp2's check would hide the
-     * reason. Its estimate of a block is below the header list's size. */
+     * reason. A request that passes our check passes nghttp2's, too: nghttp2 estimates the request's block at
+     * less than the header list's size, or at a few bytes more. */
     nghttp2_option_set_max_send_header_block_length(
         option, TC_MAX(c->opts.limits.max_request_header_bytes, (size_t)1024 * 1024) + HEADER_BLOCK_SLACK);
 #if NGHTTP2_VERSION_NUM >= 0x013200 /* earlier versions do not look at white space */

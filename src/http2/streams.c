@@ -6,12 +6,13 @@
  * the stream that is being delivered goes, and `busy` keeps the connection until the delivery is over.
  *
  * One stream gets at most MESSAGES_AT_ONCE in one go, then the other streams have their turn. Two kinds of streams rest
- * until others of the loop had their turn: a stream with compressed messages while the loop's ration is used up
- * (io/ration.h), and, once the connection has delivered MESSAGES_AFTER_END messages of ended streams, any ended stream:
- * flow control no longer holds back its messages. Streams that do not rest go on meanwhile.
+ * until other users of the loop had their turn: a stream with compressed messages while the loop's ration is used up
+ * (io/ration.h), and, once the connection has delivered MESSAGES_AFTER_END messages of ended streams, any ended stream.
+ * (Flow control no longer holds back the messages of an ended stream.) Streams that do not rest go on meanwhile.
  *
  * A stream is in streams.all until it is over for its owner, and in at most one of streams.ready (due in the next
- * delivery), streams.delivered (due in the delivery that runs) and streams.resting. Loop thread only. */
+ * delivery), streams.delivered (due in the delivery that runs) and streams.resting. tc_h2_stream_release frees a
+ * server's stream; a client's stream lies in the arena of its call. Loop thread only. */
 #include "http2/client_stream_internal.h"
 #include "http2/server_stream_internal.h"
 
@@ -181,7 +182,7 @@ void tc_h2_conn_on_deliver(struct tc_task *task)
 
 /* --- the end --- */
 
-/* Takes the stream off the connection, and frees what it has received, compressed, and noted as its outcome. */
+/* Takes the stream off the connection, and frees its received bytes, its messages and its outcome. */
 static void stream_detach(struct tc_h2_stream *s)
 {
     struct tc_h2_conn *c = s->c;

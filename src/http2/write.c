@@ -1,11 +1,12 @@
 /* Frames on their way to the socket: the frames of a turn are gathered, and go out by one write unless they are many.
  *
- * A flush asks nghttp2 for frames until nghttp2 has no more or the gather is full, writes them, and repeats that until
- * FLUSH_BYTES or more were gathered. Frames without message bytes, heads of DATA frames and short pieces of messages
- * are copied to the gather's stage. A piece of more than COPY_BYTES is sent from where it lies, without a copy. Bytes
- * that the socket does not take are copied to `unsent`, since the owner of a message may free it once on_written was
- * called. nghttp2 is not asked for further frames until `unsent` is empty. `blocked` is set from the flush that the
- * socket stopped until the socket is writable (read.c): no flush is queued meanwhile.
+ * A flush asks nghttp2 for frames until nghttp2 has no more or the gather is full, and writes them. It repeats that
+ * until nghttp2 has no more, the socket takes no more, or FLUSH_BYTES or more were gathered. Frames without message
+ * bytes, heads of DATA frames and short pieces of messages are copied to the gather's stage. A piece of more than
+ * COPY_BYTES is sent from where it lies, without a copy. Bytes that the socket does not take are copied to `unsent`,
+ * since the owner of a message may free it once on_written was called. nghttp2 is not asked for further frames until
+ * `unsent` is empty. `blocked` is set from the flush that the socket stopped until the socket is writable (read.c): no
+ * flush is queued meanwhile.
  *
  * A flush fails the connection if the byte stream or the session fails, if nghttp2 has nothing left to read and to
  * write, or if a drain is complete. Loop thread only. */
@@ -21,11 +22,10 @@ enum {
 
 /* The frames of one write, on the stack of conn_flush_once. */
 struct tc_h2_gather {
-    struct iovec iov[GATHER_IOV]; /* pieces of the stage and borrowed pieces of messages, in their order */
-    int n;                        /* how many vectors are in use */
-    /* Bytes: of all vectors, of the stage; and the `total` from which on no frame is added. */
-    size_t total, stage_len, limit;
-    bool full; /* nghttp2 may have frames left */
+    struct iovec iov[GATHER_IOV];   /* pieces of the stage and borrowed pieces of messages, in their order */
+    int n;                          /* how many vectors are in use */
+    size_t total, stage_len, limit; /* bytes of all vectors; of the stage; `total` at which the gather is full */
+    bool full;                      /* nghttp2 may have frames left */
     uint8_t stage[STAGE_BYTES];
 };
 

@@ -1,12 +1,15 @@
 /* Dialers.
  *
- * A dial is a question (io/question.h): the loop's side waits for a descriptor and may give up; the application's side
- * ends with torc_dial_done, at any time. The application owns the descriptor until torc_dial_done. Then the dial owns
- * it, in `fd`, and closes it when the dial is freed. From the delivery on the byte stream owns it.
+ * A dial by the application's dialer is a question (io/question.h): the loop's side waits for a descriptor and may give
+ * up; the application's side ends with torc_dial_done, at any time, on any thread. The descriptor is the application's
+ * until torc_dial_done, then the dial's (`fd`), and from the delivery on the byte stream's. A dial that is freed with a
+ * descriptor closes it.
+ *
+ * A descriptor that was handed over is the dialer's from tc_dialer_accept on, and no question is asked: a task delivers
+ * it, once, and every later start fails.
  *
  * `open` counts the dials whose loop's side is not over. When the channel has ended and none is open, no callback can
- * follow, and a task calls release. A descriptor that was handed over needs no answer: a task delivers it, once, and
- * every later start fails.
+ * follow, and a task calls release.
  *
  * The loop's thread alone uses a dialer and its dials, except where dialer.h says otherwise. */
 #include "io/dialer.h"
@@ -55,7 +58,7 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-/* Makes the last callback: `arg` is the application's again. */
+/* Closes a descriptor that was not delivered, and makes the last callback: `arg` is the application's again. */
 static void dialer_release(struct tc_dialer *d)
 {
     close_fd(&d->fd);

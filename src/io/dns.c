@@ -132,7 +132,7 @@ static void dns_drop_socket(struct tc_dns *dns, size_t i)
     tc_vec_remove(&dns->sockets, i);
 }
 
-/* Called by c-ares with the events that it waits for on a socket; with neither it closes the socket. */
+/* Called by c-ares with the events that it waits for on a socket. If it waits for neither, it closes the socket. */
 static void dns_on_socket_state(void *arg, ares_socket_t fd, int readable, int writable)
 {
     struct tc_dns *dns = arg;

@@ -37,7 +37,7 @@ static uint64_t poll_stamp_file(int folder, const char *name, uint64_t seed)
     return tc_xxh64(parts, sizeof(parts)) | 1;
 }
 
-/* A sum does not depend on the order in which readdir returns the files. */
+/* Returns the stamp of a path: for a folder a sum, since readdir returns the files in any order. */
 static uint64_t poll_stamp(const char *path)
 {
     DIR *dir = opendir(path);

@@ -1,8 +1,9 @@
 /* Listening sockets.
  *
- * At most MAX_ACCEPTS_PER_EVENT connections are accepted for one event, so that a burst does not hold up the loop. When
- * accept fails, for lack of descriptors or memory say, accepting pauses for PAUSE_MS: connections wait in the kernel's
- * backlog meanwhile. A connection that was accepted and cannot be watched is closed, and accepting pauses too.
+ * At most MAX_ACCEPTS_PER_EVENT connections are accepted for one event, so that a burst does not hold up the loop. An
+ * error of accept that a signal or one lost connection explains is passed over. After any other error, a lack of
+ * descriptors or memory say, accepting pauses for PAUSE_MS: connections wait in the kernel's backlog meanwhile. A
+ * connection that was accepted and cannot be watched is closed, and accepting pauses too.
  *
  * A socket that was bound to a Unix path remembers the device and inode of the file there. Closing removes the path
  * only if both are still the same, and so leaves alone the socket of another server. Binding takes over the path of a
@@ -77,7 +78,7 @@ static bool listen_accept_one(struct tc_listen_socket *l)
     case EINTR:
     case ECONNABORTED:
     case EPROTO:
-        return true; /* a signal came, or the connection is gone: others may wait */
+        return true; /* a signal came, or the connection is gone: another one may wait */
     default: {
         char scratch[128];
         TC_LOG(TC_LOG_IO, TORC_LOG_WARN, "accept failed, pausing for %d ms: %s", PAUSE_MS, tc_strerror(errno, scratch));
@@ -185,8 +186,8 @@ static int listen_bind(struct tc_listen_socket *l, const struct tc_addr *addr)
     return err == 0 && listen(l->fd, SOMAXCONN) != 0 ? errno : err;
 }
 
-/* Makes a listening stream socket non-blocking and close on exec. Returns 0 or an errno: EINVAL or ENOTSOCK if `fd` is
- * not such a socket. */
+/* Checks that `fd` is a stream socket that listens, and sets it non-blocking and close on exec. Returns 0 or an errno:
+ * EINVAL or ENOTSOCK if `fd` is not such a socket. */
 static int listen_check_fd(int fd)
 {
     int listens = 0, type = 0, flags = fcntl(fd, F_GETFL);
@@ -231,7 +232,8 @@ static int listen_start(struct tc_listen_socket *l, int err)
     return 0;
 }
 
-/* Stores why listening failed in *error, and frees *l with its descriptor and path. Returns NULL. */
+/* Stores why listening failed in *error, closes the descriptor, removes the path that was bound, and frees *l. Returns
+ * NULL. */
 static struct tc_listen_socket *listen_fail(struct tc_listen_socket *l, int err, const char *where,
                                             struct tc_status *error)
 {

@@ -1,8 +1,9 @@
 /* The life of a loop, its tasks, the posts of other threads, its time, and its timers. io/loop_turn.c describes a turn.
  *
  * Invariant: a post is either run on the loop or refused, unless the process forks or exits. tc_loop_free turns the
- * loop until nothing is queued and then closes the posts in one atomic step, so that no post falls between. The memory
- * of the loop stays as long as a thread that may post holds a reference.
+ * loop until nothing is queued and then closes the posts in one atomic step, so that no post falls between. If the loop
+ * still has work after MAX_CLOSING_TURNS turns, its owner is at fault: debug builds assert, others drop the work. The
+ * memory of the loop stays as long as a thread that may post holds a reference.
  *
  * Waking: a post sends a wake-up (an eventfd of libuv) only if `wants_wakeup` is set, and clears the flag, so that one
  * wake-up serves all posts until the loop turns. The loop sets the flag when a turn ends, before it looks at the posts

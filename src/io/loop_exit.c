@@ -1,6 +1,12 @@
-/* Loops at the end of the process. An exit stops every loop but manual ones, waits a second at most until no other
- * thread is inside of a turn (base/exit.h), and tells the owners. The functions here are declared in loop.h and
- * loop_internal.h. The thread that exits runs the operations in exit_ops. */
+/* Loops at the end of the process, and in a forked child.
+ *
+ * An exit stops every loop but manual ones: it sets `generation` to TC_LOOP_STOPPED, and wakes the loop. It waits, a
+ * second at most, until no other thread is inside of a turn (base/exit.h). Then it calls on_stopped of each idle loop.
+ * A turn that ends after the stop calls on_stopped itself (turn_leave). In a child the loops of the parent no longer
+ * turn either: their generation is an older one.
+ *
+ * The thread that exits runs the operations in exit_ops. The other functions are declared in loop.h and
+ * loop_internal.h; any thread may call them, but for tc_loop_on_stopped. `loops` does not own the loops. */
 #include "base/exit.h"
 #include "io/loop_internal.h"
 
@@ -69,8 +75,8 @@ static bool loops_are_idle(void)
     return idle;
 }
 
-/* Only idle loops: a turn that has not ended may still use memory that the waiting threads lent it. turn_leave tells
- * those threads. */
+/* Calls on_stopped of idle loops alone: it wakes threads that wait for a call, and a turn that has not ended may still
+ * use memory that these threads lent. turn_leave calls on_stopped when such a turn ends. */
 static void loops_tell_stopped(void)
 {
     tc_lock_take(tc_lock_of_process(TC_RANK_LOOPS));

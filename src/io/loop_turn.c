@@ -6,24 +6,23 @@
  *   3 timers      Due timers fire in the order of their times. A timer that becomes due meanwhile waits for the next
  *                 turn.
  *   4 serial      The serial queue runs, at most MAX_TASKS_PER_TURN tasks, including tasks that they queue.
- *                 Watchers, state changes and callbacks of the application run here, in 3 or in 6; those of streams
- *                 that rested (http2/streams.c), in 5.
- *   5 turn's end  Each connection that has frames to send writes them once. A task that is queued for the turn's end
- *                 meanwhile runs at the end of the next turn.
- *   6 serial      If a task ran in 5, the serial queue runs again, for instance for streams whose frames were written,
- *                 until MAX_TASKS_PER_TURN tasks have run in 4 and 6 together. Without this step such tasks would make
- *                 the next turn begin at once, without a wait for events.
+ *                 Watchers and callbacks of the application run here, in 3 or in 6; in 5 only those of work that was
+ *                 put off to the turn's end, such as streams that rested (http2/streams.c).
+ *   5 turn's end  Each connection that has frames to send writes them once, and work that was put off goes on. A task
+ *                 that is queued for the turn's end meanwhile runs at the end of the next turn.
+ *   6 serial      If a task ran in 5, the serial queue runs again, until MAX_TASKS_PER_TURN tasks have run in 4 and 6
+ *                 together. Otherwise tasks that 5 queued would keep the next turn from waiting for events.
  *
  * Events come before timers, so that after an idle gap no timer fires while the answer it waits for sits unread. The
  * time (tc_loop_now_ns) is read once a turn: when its first event arrives, or after step 1 if none did.
  *
- * The fast path of an RPC between two threads is tc_loop_turn_posts: steps 2 and 4 to 6 without a system call before
- * the work is done. It is taken only if the last step 1 is at most a millisecond old.
+ * tc_loop_turn_posts is the fast path of an RPC whose thread posts it and then drives the loop (runtime/blocking.c):
+ * the time is read, then steps 2 and 4 to 6 follow, without a system call before the work is done. It runs only if the
+ * last step 1 is at most a millisecond old.
  *
- * A turn that finds the process forked, or exiting, stops between two tasks: it runs nothing more.
- *
- * One thread at a time is inside of a turn (`turn_thread`). Only tc_loop_in_turn and tc_loop_is_in_a_turn are for any
- * thread. loop_internal.h says which members other threads use; tasks and timers belong to their owners. */
+ * A turn that finds the process forked, or exiting, stops between two tasks. One thread at a time is inside of a turn
+ * (`turn_thread`). Only tc_loop_in_turn and tc_loop_is_in_a_turn are for any thread. loop_internal.h says which members
+ * other threads use; tasks and timers belong to their owners. */
 #include <assert.h>
 
 #include "base/exit.h"

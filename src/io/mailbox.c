@@ -5,8 +5,8 @@
  *   closed   No message runs. The thread that closes drops the messages of both lists. A later message is dropped by
  *            its sender, or by a thread that is dropping already.
  *
- * Messages are dropped as they are run: one at a time, in the order in which they were sent, since a message may free
- * what an earlier one needs. */
+ * Messages run, or are dropped, one at a time and in the order in which they were sent: a message may free what an
+ * earlier one needs. */
 #include "io/mailbox.h"
 
 #include <pthread.h>
@@ -21,8 +21,8 @@ struct tc_mailbox {
     struct tc_link taken; /* the loop's: messages that the task has yet to run */
 
     pthread_mutex_t mutex;
-    /* Under the mutex, which is held while the task is posted, so that the box is not closed, nor the loop ended, in
-     * between. */
+    /* Under the mutex. tc_mailbox_send holds it until tc_loop_post has returned: between its look at `closed` and the
+     * post the box is not closed, and so the loop does not end. */
     struct tc_link waiting;
     bool posted, closed;
     bool dropping; /* a thread is in mailbox_drop_all */
@@ -34,7 +34,7 @@ static void mailbox_on_task(struct tc_task *task)
     struct tc_link *link;
     pthread_mutex_lock(&box->mutex);
     box->posted = false;
-    if (!box->closed) /* else what waits is the dropping thread's */
+    if (!box->closed) /* else the dropping thread has the messages that wait */
         tc_list_splice(&box->taken, &box->waiting);
     pthread_mutex_unlock(&box->mutex);
     /* A message may close the box, which empties the list. */

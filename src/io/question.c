@@ -1,5 +1,5 @@
 /* A question has two references. tc_question_answer gives up the application's. The task gives up the loop's once it
- * has delivered or withdrawn. If no task is to come, tc_question_cancel gives it up:
+ * has delivered or withdrawn. In three cases there is no such task, and tc_question_cancel gives up the loop's:
  *
  *   - the application was not asked yet (then the application's reference goes too);
  *   - there is no answer, and no `withdraw`;
@@ -7,7 +7,7 @@
  *
  * The mutex decides between an answer and a cancel that meet. After tc_question_cancel has returned, the waiter is not
  * called, and an answer does not touch the loop. `task` has one use at a time: it asks; later it delivers, if an answer
- * finds a waiter, or withdraws, if a cancel finds no answer. */
+ * finds a waiter, or withdraws, if a cancel finds no answer and there is a `withdraw`. */
 #include "io/question.h"
 
 #include "base/fork.h"

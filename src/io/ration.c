@@ -1,4 +1,5 @@
-/* The ration of a loop (ration.h). Each use queues `renew` for the end of the turn, also a use inside of `renew`. */
+/* The ration of a loop (ration.h). Each use queues `renew` for the end of the turn; a use inside of `renew` queues it
+ * for the end of the next turn. */
 #include "io/ration.h"
 
 #include <assert.h>

@@ -1,8 +1,9 @@
 /* A connected socket as a byte stream.
  *
- * Reading: a read that returns less than was asked for has emptied the kernel's buffer. The next read returns
- * TORC_EAGAIN without a system call until the next event (`drained`). After an error condition of the kernel no event
- * follows, so the owner must read until the error comes out: `drained` is not set while `error_events` is.
+ * Reading: a read that returns bytes, but fewer than were asked for, has emptied the kernel's buffer. Reads then return
+ * TORC_EAGAIN without a system call until the next event (`drained`). An error condition of the kernel stops the watch.
+ * So that the owner reads on until the error or EAGAIN comes out, `drained` is not set while `error_events` is; EAGAIN
+ * starts the watch again.
  *
  * Writing: a single piece goes by send, which is cheaper than sendmsg; most writes have one piece. A write that the
  * kernel refuses (TORC_EAGAIN) sets `want_write`, and WRITABLE follows once; a short write sets nothing.
@@ -77,7 +78,7 @@ void tc_socket_set_user_timeout(int fd, int family, uint64_t ms)
 }
 
 /* Returns a text that explains ETIMEDOUT on a connection with a user timeout, to be freed with tc_free; NULL for other
- * connections. Within minutes only the user timeout ends a connection with that error. */
+ * connections. The user timeout replaces the kernel's own limit, so it is the user timeout that has run out. */
 static char *socket_timeout_text(struct tc_socket *s)
 {
     unsigned ms = 0;

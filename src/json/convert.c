@@ -20,7 +20,7 @@ static bool in_range(const char *name, int64_t value, int64_t most, torc_error *
                         (long long)value, (long long)most);
 }
 
-/* Makes TORC_ON 1, and 0 and TORC_OFF 0. Other values are errors. */
+/* Replaces TORC_ON by 1 and TORC_OFF by 0; 0 stays 0. Other values are errors. */
 static bool take_switch(const char *name, int32_t *value, torc_error **error)
 {
     if (*value < TORC_OFF || *value > TORC_ON)

@@ -2,8 +2,9 @@
  * and several members of one oneof; JSON wants each field once.
  *
  * An entry is a run of items: a list of a million numbers, each with its tag, is one entry. A message whose fields are
- * in order is not sorted, unless at least two of its items belong to oneofs with several members. Such a message is
- * sorted by oneof first, and members that a later member replaced are dropped; then the entries are sorted by field. */
+ * in order is not sorted, unless at least two of its items belong to oneofs with several members. If there are two
+ * such items, the entries are sorted by oneof first, and members that a later member replaced are dropped; then the
+ * entries are sorted by field. */
 #include "json/gather.h"
 
 #include <stdlib.h>

@@ -363,8 +363,8 @@ static bool list_in(struct tc_json_in *in, const struct tc_schema_field *f, unsi
 
 /* --- maps --- */
 
-/* Writes the key of a map entry with its tag; the decoded string of the key is in `text`. `at` is its place for
- * errors. */
+/* Writes the key of a map entry with its tag; the decoded string of the key is in `text`. `at` is the place of the key,
+ * for errors. */
 static bool key_in(struct tc_json_in *in, const struct tc_schema_field *key, const char *at)
 {
     struct tc_slice s = tc_buf_slice(&in->text);
@@ -464,16 +464,16 @@ bool tc_json_in_map(struct tc_json_in *in, const struct tc_schema_field *f, unsi
 
 /* --- messages --- */
 
-/* The fields and oneofs of a message that were read, one bit each. A type of up to 64 bits uses `few`. A larger type
- * uses pages, allocated on first use, so that a message costs what it has and not what its type might have. */
 enum { PAGE_WORDS = 64, PAGE_BITS = 64 * PAGE_WORDS, MOST_PAGES = 2 * TC_SCHEMA_MAX_FIELDS / PAGE_BITS };
 
+/* The fields and oneofs of a message that were read, one bit each. A type with up to 64 of them uses `few`. A larger
+ * type uses pages, allocated on first use, so that a message costs what it has and not what its type might have. */
 struct seen {
     uint64_t few, *pages[MOST_PAGES];
     size_t required; /* how many required fields were read */
 };
 
-/* Sets bit i; `bits` is the number of bits of the type. Returns whether it was set before. */
+/* Sets bit i; `bits` is how many fields and oneofs the type has. Returns whether the bit was set before. */
 static bool seen_set(struct seen *s, size_t bits, size_t i)
 {
     uint64_t **page = &s->pages[i / PAGE_BITS], *word = &s->few, bit = UINT64_C(1) << (i % 64);

@@ -132,8 +132,9 @@ static bool named_twice(struct tc_json_in *in, const char *name, bool *seen, con
     return was;
 }
 
-/* Reads an Any whose content is in the member `name`: of a type with a JSON form of its own, at `depth`, appended
- * without a tag; or of an unknown type (`type` NULL), in base64, appended as the Any's field 2. */
+/* Reads an Any whose content is in the member `name`. With a `type`, which has a JSON form of its own, the content is
+ * read at `depth` and appended without a tag. With `type` NULL, an unknown type, the content is base64 and is appended
+ * as the Any's field 2. */
 static bool content_in(struct tc_json_in *in, const torc_schema_message *type, const char *name, unsigned depth)
 {
     struct tc_schema_field bytes = {.name = name, .type = TC_TYPE_BYTES, .number = 2};

@@ -1,5 +1,5 @@
-/* A well-known type is known by its name. A server with reflection may send another message under that name, so the
- * fields are compared with `shapes`, which are those of protobuf's own files. */
+/* A well-known type is recognised by its name. A server with reflection may send another message under that name, so
+ * the fields are compared with `shapes`, the fields in protobuf's own files. */
 #include "json/known.h"
 
 #define PACKAGE "google.protobuf."

@@ -1,7 +1,8 @@
 /* Descriptors in wire format into structs.
  *
  * A function NAME_parse reads one kind of descriptor: it takes field after field off the bytes (json/item), checks the
- * values, makes the struct and adds it to its parent (field_parse leaves the last step to its caller). Messages, enums,
+ * values, makes the struct and adds it to its parent if it has one (field_parse leaves the last step to its caller).
+ * member_parse and definition_parse only choose the function for a field of a message or file. Messages, enums,
  * services and extensions also become symbols of the schema. References are not resolved here (json/link does that), so
  * a file may come before the files that it imports. Features of editions are inherited on the way down; proto2 and
  * proto3 are two editions with other defaults.
@@ -9,9 +10,9 @@
  * Descriptors are not trusted: names must be identifiers, and field numbers must be in range. The depth, the size and
  * the number of descriptors are limited.
  *
- * Structs and strings are in the arena of the file, and slices point into the file's own copy of the bytes. When a
- * descriptor is refused, NAME_parse returns false with an error, and tc_schema_parse fails. What was made until then
- * stays in the arena and in the schema's `files` and `added`: json/schema drops the file. */
+ * Structs and strings are in the arena of the file, arrays on the heap, and slices point into the file's own copy of
+ * the bytes. When a descriptor is refused, NAME_parse returns false with an error, and tc_schema_parse fails. What was
+ * made until then stays in the arena and in the schema's `files` and `added`: json/schema drops the file. */
 #include "json/parse.h"
 
 #include "base/parse.h"
@@ -30,7 +31,7 @@ struct parse {
 };
 
 /* Stores an error that names the file, if its name is known, and the descriptor. `scope`: the full name of the
- * descriptor; "": the file itself. Returns false. */
+ * descriptor, or of what it is in while it has none; "": the file itself. Returns false. */
 static bool parse_fail(struct parse *p, int code, const char *scope, const char *fmt, ...) TC_PRINTF(4, 5);
 
 static bool parse_fail(struct parse *p, int code, const char *scope, const char *fmt, ...)

@@ -1,14 +1,15 @@
 /* Descriptors as text of a .proto file.
  *
- * A descriptor cannot make text that means something else: names have been checked, by json/parse or here (reserved
+ * No string of a descriptor can add definitions to the text: names have been checked, by json/parse or here (reserved
  * names), and are written as they are; a default value that is a number or a name loses all characters that neither
- * has; all other texts are written as string literals.
+ * has; all other strings are written as string literals.
  *
- * What no conversion needs is read from the bytes of the descriptor: extension ranges, reserved ranges and names,
- * `deprecated`, `local` and `export`, and the features that the edition has, as they were given. Options that say
- * nothing of the types (java_package, custom options) are left out. References to types are full names with a dot in
- * front, so that protoc takes the text of a file. Of edition 2024 protoc may refuse a name or a reference in the text:
- * descriptors have enforce_naming_style and default_symbol_visibility only if protoc wrote them with --retain_options.
+ * Read from the bytes of the descriptor are extension ranges, reserved ranges and names, `public` and `weak` of
+ * imports, `deprecated`, `local` and `export`, and the features that the edition has, as they were given. Options that
+ * say nothing of the types (java_package, custom options) are left out. References to types are full names with a dot
+ * in front, so that protoc takes the text of a file. If the file is of edition 2024, protoc may refuse a name or a
+ * reference in the text: descriptors have enforce_naming_style and default_symbol_visibility only if protoc wrote them
+ * with --retain_options.
  *
  * The schema is only read and must be linked. The text grows in `struct text`; torc_schema_describe gives it to the
  * caller. Start at name_write. */
@@ -65,7 +66,8 @@ struct list {
 static const struct list in_lines = {"option ", "option ", ";\n", true, 0}, in_brackets = {" [", ", ", "", false, 0},
                          in_braces = {" { option ", " option ", ";", false, 0};
 
-/* Writes an option up to its "=". The caller writes the value and list->after, and closes the list. */
+/* Writes an option up to its "=". The caller writes the value and list->after (empty in brackets), and closes the
+ * list. */
 static void option_begin(struct text *t, struct list *list, const char *name)
 {
     if (list->lines)
@@ -134,8 +136,8 @@ static void option_lines(struct text *t, int32_t edition, struct tc_slice option
     options_write(t, &list, edition, options, deprecated, features);
 }
 
-/* Writes the keyword `local` or `export`, if edition 2024 or a later one has it. `number`: of the field `visibility` of
- * the descriptor. */
+/* Writes the keyword `local` or `export` if the descriptor has it; nothing before edition 2024. `number`: of the field
+ * `visibility` of the descriptor. */
 static void visibility_write(struct text *t, int32_t edition, struct tc_slice descriptor, uint32_t number)
 {
     uint64_t visibility = edition >= EDITION_2024 ? number_of(descriptor, number) : 0;

@@ -2,8 +2,8 @@
  *
  * Definitions are found only while the schema is linked, names of files always. Look-ups write nothing, so any number
  * of threads may look while nothing is added. A file's definitions are in its arena, which is freed with the schema or
- * when the file is dropped: a file that is refused, a set or merge of which one file is refused, and, if a link fails,
- * all files that were added since the last successful link.
+ * when the file is dropped. Dropped are a file that is refused, all files of a set or merge of which one is refused,
+ * and, if a link fails, all files that were added since the last successful link.
  *
  * Between calls `size` has the lengths of `files` and `added`, and by_name is sorted and has each file and each import
  * once. by_name and `missing` borrow their names from the arenas: if one of their files is dropped, both are built

@@ -2,8 +2,8 @@
  *
  * All of them are immutable once made, counted, and shared between the resolver's snapshots and the policies. The
  * counts are atomic: any thread may take and give up references. An endpoint has references of its strings, its
- * locality and its security; a list has references of its endpoints, and of the names and lists of its children. An
- * object gives up its references when it is freed, with its own last reference.
+ * locality, its security, and the path and proxy hop of each address; a list has references of its endpoints, and of
+ * the names and lists of its children. An object gives up its references when it is freed, with its own last reference.
  *
  * Comparisons look at the pointers first: what an EDS update did not change is the same object afterwards
  * (xds/lb/eds_tree.c). Name resolution makes new objects each time. Only tc_endpoint_same_addrs is quadratic, in the

@@ -1,4 +1,4 @@
-/* Graceful switch: up to two policies in the place of one child.
+/* Graceful switch: up to two policies for one child, each in a place (struct switch_place) of its own.
  *
  *   current    serves: its reports go to the parent.
  *   pending    newer, of another factory or after a renewal. It has reported nothing but CONNECTING. Its first other

@@ -1,5 +1,6 @@
 /* Reads reports field by field with proto/wire, without allocating: a report may come with each RPC. Refuses bytes that
- * are cut short, groups, and names that are not UTF-8 or contain a NUL, as proto/scan does. */
+ * are cut short, groups, and names that are not UTF-8 or contain a NUL, as proto/scan does. Also writes the request for
+ * reports out of band; lb/side_stream.h has the stream. */
 #include "lb/orca.h"
 
 #include <endian.h>

@@ -1,12 +1,11 @@
 /* The registry of LB policies, and loadBalancingConfig lists.
  *
- * A list [{"name": {config}}, ...] gives the policies in order of preference. The first one that is registered is
- * parsed. An error in its config fails the whole list, even if a later policy is fine (A24). So does an entry of
- * another form before it; entries behind it are not read. A policy with children parses their lists through
- * tc_lb_parse_list with a larger depth.
+ * A list [{"name": {config}}, ...] gives the policies in order of preference. The first registered policy is chosen. An
+ * error in its config fails the whole list, even if a later policy is fine (A24). A malformed entry before the chosen
+ * one fails the list, too; entries behind the chosen one are not read. A policy with children parses their lists
+ * through tc_lb_parse_list with a larger depth.
  *
- * A registry points to factories that it does not own. Nothing here changes a registry once it is filled, so any thread
- * may parse. */
+ * A registry points to factories that it does not own. Parsing only reads the registry, so any thread may parse. */
 #include "lb/registry.h"
 
 #include "base/json.h"

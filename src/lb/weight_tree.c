@@ -1,5 +1,5 @@
 /* sums[k] covers k & -k weights, the last one being weight k - 1. So weight i is in at most log2(n) + 1 sums: sums[k]
- * for k = i + 1, then for k + (k & -k), and so on. A search halves its step from the largest power of two. */
+ * for k = i + 1, then for k + (k & -k), and so on. A search begins with a step of `top`, and halves it each time. */
 #include "lb/weight_tree.h"
 
 #include "base/mem.h"

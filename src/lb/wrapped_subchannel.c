@@ -1,6 +1,7 @@
 /* The life of a wrapper: tc_wrapped_subchannel_init creates the inner subchannel, tc_wrapped_subchannel_end releases
  * it. If RPCs still hold references then, the wrapper stays in its set without an inner subchannel, so that the policy
- * can still reach it to clear its pointers. The last unref takes the wrapper out of the set and frees it. */
+ * can still find it and clear what points into the policy. The last unref takes the wrapper out of the set and frees
+ * it. */
 #include "lb/wrapped_subchannel.h"
 
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 /* Descriptors are walked by hand (proto/wire.h): the index needs names and numbers alone, and generated code for
- * descriptor.proto would be larger than all of this.
+ * descriptor.proto would be larger than this file.
  *
  * A file is walked twice. The first walk checks that the descriptors can be read, that no other file has one of their
  * names, and that there is room for the file. The second walk adds, and cannot fail. `rules` says which fields of which

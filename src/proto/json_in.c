@@ -3,8 +3,8 @@
  * The functions NAME_in read one kind of value each, driven by the descriptor, into memory of the arena: message_in
  * calls fields_in, which calls field_in, and so on down to scalars (proto/json_scalar.h). `depth` counts the messages
  * and entries of maps around a value, by the rules of TC_PROTO_JSON_MAX_DEPTH. A value that is wrong adds a validation
- * error at its path, and reading goes on after it, so that one call reports all errors; only an arena that is used up
- * (`exceeded`) ends the call early.
+ * error at its path, and reading goes on after it, so that one call can report many errors; only an arena that is used
+ * up (`exceeded`) ends the call early.
  *
  * Well-known types have forms of their own (proto/wkt.h). The content of an Any is read as the type that its URL names;
  * an Any of unknown type is accepted in the form that tc_proto_to_json writes. */

@@ -1,9 +1,10 @@
 /* Messages as proto3 JSON.
  *
  * The functions NAME_json write one kind of value each, driven by the descriptor. All but fields_json return a new
- * reference, or NULL when the value is nested too deep or has a string that is not UTF-8. NULL passes up to the nearest
- * Any, which is then written as base64, or else to the caller. `depth` counts the messages around a value, by
- * the rules of TC_PROTO_JSON_MAX_DEPTH. */
+ * reference, or NULL when the value is nested too deep or has a string that is not UTF-8; any_content_json has other
+ * reasons, too. NULL passes up to the nearest Any around the value, which is then written as base64. Without such an
+ * Any, tc_proto_to_json returns NULL. `depth` counts the messages around a value, by the rules of
+ * TC_PROTO_JSON_MAX_DEPTH. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

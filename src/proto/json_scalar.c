@@ -1,6 +1,6 @@
-/* Numbers and bytes of proto3 JSON. An integer may be written as one, or as a real without a fraction (1e3), and either
- * may be in a string; a real names every integer only up to 2^53, so larger reals are refused. Base64 may be in either
- * alphabet, with or without padding, as the ProtoJSON page demands of parsers. */
+/* Numbers and bytes of proto3 JSON. An integer may be written in digits alone, or as a real without a fraction (1e3),
+ * and either may be in a string. A real names every integer only up to 2^53, so larger reals are refused. Base64 may be
+ * in either alphabet, with or without padding, as the ProtoJSON page demands of parsers. */
 #include "proto/json_scalar.h"
 
 #include <math.h>

@@ -27,7 +27,8 @@ const struct tc_field_type tc_field_types[] = {
 
 static bool slice_take_varint(struct tc_slice *at, uint64_t *out)
 {
-    size_t width = at->len ? tc_wire_varint(at->data, at->data + at->len, 10, out) : 0; /* empty: maybe NULL */
+    /* The data of an empty slice may be NULL. */
+    size_t width = at->len ? tc_wire_varint(at->data, at->data + at->len, 10, out) : 0;
     if (!width)
         return false;
     *at = tc_slice_of(at->data + width, at->len - width);

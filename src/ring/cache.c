@@ -104,7 +104,7 @@ struct tc_ring *tc_ring_cache_add(const struct tc_ring_id *id, struct tc_ring *r
     cache_lock();
     struct tc_ring *other = cache_find(id, &c);
     if (!other) {
-        if (c) { /* its last reference has just gone, and cache_release has yet to take the lock */
+        if (c) { /* the old ring's last reference has just gone, and cache_release has yet to take the lock */
             HASH_DEL(table, c);
             c->ring = NULL;
         }

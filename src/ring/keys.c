@@ -1,7 +1,7 @@
-/* XXH64 of keys that differ in a number at their end.
+/* XXH64 of the texts key_0, key_1, ...: an item's key and a number.
  *
- * Ten keys in a row, key_0 to key_9 or key_120 to key_129, differ in their last byte only, and XXH64 takes the last
- * bytes of a text last. So the state before the last step is computed once for ten keys, and each key costs that step
+ * Ten texts in a row, key_0 to key_9 or key_120 to key_129, differ in their last byte only, and XXH64 takes the last
+ * bytes of a text last. So the state before the last step is computed once for ten texts, and each text costs that step
  * and the avalanche. The last step multiplies the last bytes by a constant. The last byte counts up, so each
  * product is the product before it plus a constant.
  *
@@ -10,9 +10,9 @@
  *
  * - hash_short: the numbers 0 to 9 of a key of 8 to 29 bytes. Nothing is copied, the words are read from the key.
  * - hash_any: everything else, on a copy of the key followed by the number. Where the last whole stripe ends before the
- *   number, the state up to there serves all numbers of as many digits. Texts that are whole stripes are left to the
- *   library.
- * - hash_block: sorts 256 keys by length first, so that branches, which depend on the length, are predicted. */
+ *   number, the state before the number serves all numbers of as many digits. Texts that are whole stripes are left to
+ *   the library.
+ * - hash_block: sorts up to 256 keys by length first, so that branches, which depend on the length, are predicted. */
 #include "ring/keys.h"
 
 #include <endian.h>
@@ -201,7 +201,7 @@ static bool number_count_up(char *begin, char *end)
 }
 
 /* Writes the hashes of n texts whose last byte counts up. The first text ends at `end`. s: the state at some place
- * before its last byte. Reads up to 7 bytes past `end`. */
+ * before the first text's last byte. Reads up to 7 bytes past `end`. */
 static inline void hash_run(struct state s, const char *end, unsigned n, uint64_t *out)
 {
     s = state_take_words(s, end - 1);

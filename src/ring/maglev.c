@@ -19,24 +19,9 @@
  *     slot     0  1  2  3  4  5  6
  *     item     c  e  a  b  f  a  d
  *
- * What costs time is finding free slots. A step is an addition instead of a division, and one bit says whether a slot
- * is taken, so that the bits of most tables fit the nearest cache. A processor cannot guess where a search ends, and a
- * wrong guess costs as much as ten steps. Therefore the paths of many items are advanced together to slots that are
- * free, one step of each path at a time and without a branch on a slot (paths_advance). Then the items claim in their
- * order; an item whose slot was claimed by an item before it goes on alone. In a crowded table, where searches are long
- * and items often meet, each item searches alone. The last slots take many steps each, so the last few are listed, and
- * their distances on a path are computed.
- *
- * Items of one key have one permutation, and share the place that they have reached: a control plane that gives one key
- * to all endpoints would otherwise make each endpoint pass the slots of all the others.
- *
- * Keys can be chosen so that all items have the same step: then each item passes the slots of all the others, up to
- * n * size steps in all. So a build stops searching after MOST_STEPS steps for each slot, seven times what a large
- * table takes otherwise. The slots that are then free, except the last few, are dealt to the claims in their order, the
- * highest slot first: each item has its share, but the table is not Envoy's.
- *
- * Where one weight is far above the mean, most items skip most rounds. Then a heap of the rounds in which items claim
- * next replaces the look at each item in each round. */
+ * What costs time is finding free slots. build_claim tells how they are found, and what bounds the time if the keys
+ * were chosen to make a build slow. struct maglev_build lives for one call of tc_maglev_new, which frees its arrays;
+ * the table is the caller's. */
 #include "ring/maglev.h"
 
 #include <endian.h>
@@ -54,7 +39,7 @@ enum {
     CROWDED = 16,   /* a table is crowded if at most 1/CROWDED of its slots are free */
     BATCH = 256,    /* the most paths that are advanced together */
     BATCH_MIN = 32, /* the fewest items whose paths are worth advancing together */
-    MOST_STEPS = 64 /* steps for each slot, after which a build stops searching */
+    MOST_STEPS = 64 /* times the size: the steps after which a build stops searching */
 };
 
 /* The permutation of a key. */
@@ -62,12 +47,14 @@ struct path {
     uint32_t at, step; /* at: the next slot */
 };
 
-/* An item's claim to one slot. */
+/* An item's claim to one slot. Items of one key have one permutation, and share the place that they have reached: a
+ * control plane that gives one key to all endpoints would otherwise make each endpoint pass the slots of all the
+ * others. */
 struct claim {
     uint32_t item, path; /* path: the index in `paths` of the first claimant with the key */
 };
 
-/* An item, in the order of keys. */
+/* An item that claims slots: a host, as Envoy says. The array `hosts` is in the order of keys. */
 struct claimant {
     struct claim claim;
     double weight, target;
@@ -76,7 +63,7 @@ struct claimant {
 struct maglev_build {
     struct tc_ring *table;
     uint32_t left;      /* free slots */
-    uint64_t *taken;    /* a bit for each slot */
+    uint64_t *taken;    /* a bit for each slot: the bits of most tables fit the nearest cache */
     struct path *paths; /* by claimant; claimants that share a key use the first one's */
     struct claimant *hosts;
     struct claim *claims; /* of one round or several, in their order */
@@ -151,6 +138,7 @@ static void build_sort_hosts(struct maglev_build *b, const struct tc_ring_item *
     tc_free(order);
 }
 
+/* Returns the slot one step on: an addition instead of a division. */
 static inline uint32_t slot_add(uint32_t at, uint32_t step, uint32_t size)
 {
     uint32_t around = at + (step - size);
@@ -250,7 +238,7 @@ static void paths_advance(struct maglev_build *b, const struct claim *claims, si
     }
 }
 
-/* Claims a slot for each of n claims, at most left - few, until the steps are used up. Returns the number of slots
+/* Claims a slot for each of n claims until the steps are used up. n is at most left - few. Returns the number of slots
  * claimed. */
 static size_t build_claim_many(struct maglev_build *b, const struct claim *claims, size_t n)
 {
@@ -282,7 +270,19 @@ static void build_claim_last(struct maglev_build *b, const struct claim *c)
     b->left--;
 }
 
-/* Claims a slot for each of n claims, in their order, until none is free. */
+/* Claims a slot for each of n claims, in their order, until none is free.
+ *
+ * A processor cannot guess where a search ends, and a wrong guess costs as much as ten steps. Therefore the paths of
+ * many items are advanced together to slots that are free, one step of each path at a time and without a branch on a
+ * slot (paths_advance). Then the items claim in their order; an item whose slot was claimed by an item before it goes
+ * on alone. If there are few items, or the table is crowded, so that searches are long and items often meet, each item
+ * searches alone. The last slots take many steps each, so the last few are listed, and their distances on a path are
+ * computed (path_find_last).
+ *
+ * Keys can be chosen so that all items have the same step: then each item passes the slots of all the others, up to
+ * n * size steps in all. So a build stops searching after MOST_STEPS * size steps, seven times what a large table takes
+ * otherwise. The slots that are then free, except the last few, are dealt to the claims in their order, the highest
+ * slot first: each item has its share, but the table is not Envoy's. */
 static void build_claim(struct maglev_build *b, const struct claim *claims, size_t n)
 {
     for (size_t many; n > 0 && b->left > b->few && b->steps; claims += many, n -= many) {
@@ -323,7 +323,7 @@ static void build_in_rounds(struct maglev_build *b)
     }
 }
 
-/* Returns the first round after `round` in which the host claims a slot; UINT32_MAX for one that never comes. */
+/* Returns the first round after `round` in which the host claims a slot; UINT32_MAX if no build gets as far. */
 static uint32_t host_next_round(const struct claimant *h, uint32_t round)
 {
     double quotient = h->target / h->weight; /* rounding puts it less than one round off: rounds are at most millions */
@@ -336,8 +336,10 @@ static uint32_t host_next_round(const struct claimant *h, uint32_t round)
     return next;
 }
 
-/* Makes the same claims in the same order as build_in_rounds. An element of the heap has a round in its upper half, and
- * in its lower half the index of the host that claims in this round. */
+/* Makes the same claims in the same order as build_in_rounds. Where one weight is far above the mean, most items skip
+ * most rounds, so a heap of the rounds in which items claim next replaces the look at each item in each round. An
+ * element of the heap has a round in its upper half, and in its lower half the index of the host that claims in this
+ * round. */
 static void build_by_heap(struct maglev_build *b)
 {
     uint64_t *heap = tc_reallocarray(NULL, b->n, sizeof(*heap));

@@ -1,4 +1,4 @@
-/* The ring of A42: building it, and finding a request's endpoint.
+/* The ring of A42: building it, and finding a request's endpoint. Maglev's table (maglev.c) has the same struct.
  *
  * An item with the key K and a share of n entries has the entries XXH64("K_0") .. XXH64("K_<n-1>"). A request with the
  * hash h belongs to the item of the first entry whose hash is at least h; past the last entry, to the item of entry 0.
@@ -36,7 +36,7 @@
 #include "ring/sort.h"
 
 enum {
-    STRIDE = 8,       /* entries that a search counts without a branch; with a sparse index TC_RING_PADDING */
+    STRIDE = 8,       /* entries that a search compares without a branch; in a sparse ring TC_RING_PADDING */
     LINE = 64,        /* bytes of a cache line */
     FINGERPRINT = 12, /* bytes of an entry in a fingerprint */
     /* The most entries of an index bucket, on average. With fewer entries a search is faster if the index is in the

@@ -12,7 +12,8 @@
  * - A radix sort over all bits (sort_fully) sorts a group whose hashes may be equal, or are uneven beyond a budget of
  *   moves, and the list of groups that were given up.
  *
- * tc_ring_sort_init allocates one block for all of this, and tc_ring_sort_finish frees it. One thread at a time. */
+ * tc_ring_sort_init allocates one block for all of this. Giving up the groups replaces the block by one for the list.
+ * tc_ring_sort_finish frees the block. One thread at a time. */
 #include "ring/sort.h"
 
 #include <endian.h>
@@ -23,7 +24,7 @@
 #include "ring/memory.h"
 
 enum {
-    NUMBER_BITS = 13,            /* bits of an entry's number within its group */
+    NUMBER_BITS = 13,            /* bits of an entry's place in its group */
     LIST_MAX = 1 << NUMBER_BITS, /* entries that need no groups */
     GROUP_BITS_MAX = 11,         /* to write to more groups side by side is slow */
     GROUP = 512,                 /* the least entries of a group, on average */

@@ -112,8 +112,8 @@ TC_APART static void forget_threads(torc_runtime *rt)
 }
 
 /* Drives the loop for a turn. Called with the mutex, which is released meanwhile. `first`: this thread's wait, if posts
- * are to run before the loop looks for events; else NULL. Returns true if the turn did anything; these posts may not
- * count. */
+ * are to run before the loop looks for events; else NULL. Returns true if the turn did anything. The posts count only
+ * if the loop does not look for events after them. */
 static bool drive_one_turn(torc_runtime *rt, int timeout_ms, const struct tc_wait *first)
 {
     rt->driven = true;

@@ -1,4 +1,4 @@
-/* Threads that sleep until another thread wakes them, and those that have a function run on the loop.
+/* Threads that sleep until another thread wakes them, and threads that have a function run on the loop.
  *
  * libtorc-testing replaces tc_runtime_wait, which tc_runtime_do calls, and tc_runtime_await_driver, which
  * torc_runtime_poll calls. The linker's --wrap does not reach a call inside the file that defines the function, so this

@@ -1,4 +1,5 @@
-/* The connections of a server: which are accepted, which give way to new ones, and how long an unused connection stays.
+/* The connections of a server: which are accepted, which give way to new ones, how long an unused connection stays, and
+ * which method's handler gets a request (conn_on_stream).
  *
  *   OPENING   TLS, the application's check, then the client's preface and SETTINGS. If that takes longer than
  *             handshake_timeout_ms from the accept on, the connection ends.
@@ -8,8 +9,8 @@
  *   LEAVING   Either side has sent a GOAWAY. Without a call for LEAVING_MS the connection is closed: a client that has
  *             sent half a header block, or that does not read, would keep it open.
  *
- * `patience` is the timer of all three. It is not stopped when a call begins: when it fires it looks whether there are
- * calls, and the end of the last call starts it again.
+ * `patience` is the timer of all three. A call's beginning does not stop the timer: when the timer fires while there
+ * are calls, nothing happens, and the end of the last call starts it again.
  *
  * Beyond max_connections a connection gives way: it leaves its peer's counts at once (`peer` is NULL then), and a task
  * closes it. A connection that is let in belongs to the server; tc_server_conn_end alone ends it, its calls first,
@@ -146,8 +147,9 @@ struct tc_server_conn *tc_server_conn_fullest(struct tc_server_conn *first, enum
     return fullest;
 }
 
-/* Counts the held bytes, squeezes the connection's windows, and gives up calls beyond max_unread_bytes. A connection
- * that holds less than a step is not squeezed: no further event would tell when to let go. */
+/* Counts the held bytes. Squeezes the connection's windows while more than half of max_unread_bytes is held, and gives
+ * up calls beyond max_unread_bytes. A connection that holds less than a step is not squeezed: no further event would
+ * tell when to let go. */
 static void conn_on_held(void *arg, size_t bytes)
 {
     struct tc_server_conn *conn = arg;

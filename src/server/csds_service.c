@@ -9,7 +9,7 @@
  *   csds_has_room    The answers that clients have not read yet leave no room in max_bytes for an answer as large as
  *                    the last one of its kind.
  *
- * csds_begin_next runs again whenever one of these may have ended. It marks the requests that wait as `in_time`;
+ * csds_begin_next runs again whenever one of these may have ended. It marks the requests of that list as `in_time`;
  * tc_csds_service_made sends the answer to the marked ones, and later requests wait for the next answer, which shows
  * what happened since. An answer is freed when its last call has sent it or is over, at the latest by
  * tc_csds_service_end. All functions run on one thread, the loop's. */
@@ -137,7 +137,8 @@ static void csds_call_send(struct tc_csds_call *c, struct csds_answer *a)
         tc_csds_call_finish(c, TORC_STATUS_OK, "");
 }
 
-/* Answers the requests that are in_time: with `a`, or with `rejection` if `a` is NULL. They stand first in the list. */
+/* Answers the requests that are in_time, which stand first in the list: with `a`, or with `rejection` if `a` is NULL.
+ */
 static void csds_answer_waiting(struct tc_csds_service *svc, struct csds_answer *a, const struct tc_status *rejection)
 {
     struct tc_link *list = &svc->waiting[svc->without_contents];

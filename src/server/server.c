@@ -1,8 +1,8 @@
 /* The server: its methods, its listeners, the bytes that clients make it hold, and the ends of all connections.
  *
- * A server runs until it is freed. tc_server_drain is the graceful way: it closes the listeners, sends GOAWAY on every
- * connection (after the handshake, if that is not done), and has on_drained called when the last connection is gone.
- * After grace_ms the remaining connections are closed.
+ * A server runs until it is freed. tc_server_drain ends its service gracefully: it closes the listeners, sends GOAWAY
+ * on every connection (after the handshake, if that is not done), and has on_drained called when the last connection is
+ * gone. After grace_ms the remaining connections are closed.
  *
  * Held bytes are counted for the connection, its peer address and the server. Servers that share a limit (opts.share)
  * add their parts to one atomic count, each in steps of SHARE_STEP bytes.
@@ -61,6 +61,8 @@ bool tc_server_holds_too_much(const struct tc_server *s, enum tc_server_held kin
         all += atomic_load_explicit(&share->bytes[kind], memory_order_relaxed) - s->shared[kind];
     return max && all > max && s->holds[kind] > max / n;
 }
+
+/* --- the server and its methods --- */
 
 static void server_on_grace(struct tc_timer *timer)
 {

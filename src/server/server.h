@@ -122,7 +122,8 @@ struct tc_server_limits {
 /* Sets the limits of a registered path, or (path "*") of the handler that tc_server_set_default has set. Does nothing
  * for an unknown path. */
 void tc_server_limit(struct tc_server *s, const char *path, const struct tc_server_limits *limits);
-/* Registers a handler, without limits, for all other methods. Without such a handler they end with UNIMPLEMENTED. */
+/* Registers a handler for all other methods, which otherwise end with UNIMPLEMENTED. A second default handler replaces
+ * the first; limits that tc_server_limit has set for "*" stay. */
 void tc_server_set_default(struct tc_server *s, tc_server_call_fn fn, void *arg);
 
 /* Listens on one more address. Stores the address as bound (port 0 resolved) in *bound unless `bound` is NULL; the

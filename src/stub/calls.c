@@ -7,10 +7,11 @@
  * torc_protobuf_c_response. A stream keeps one arena for all of its messages: each message lives until the next.
  *
  * torc_protobuf_c_send and torc_protobuf_c_receive hold the stream, which another thread may free meanwhile.
- * torc_protobuf_c_message does not: on_message, in which it is called, does.
+ * torc_protobuf_c_message is called in on_message, and the loop holds the stream until on_message returns.
  *
  * Malformed bytes fail the RPC with INTERNAL, as a response that gRPC itself cannot read does. The error is stored in
- * the result, and a stream is cancelled (tc_stream_spoil).
+ * the result, and a stream is cancelled (tc_stream_spoil). A stream's RPC fails in the same way if
+ * torc_protobuf_c_send cannot pack the request, or if a function is given a stream of another method.
  *
  * Any thread, but one thread at a time unpacks the messages of a stream. api/typed.h says what a result and a stream
  * keep. */

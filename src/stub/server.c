@@ -2,9 +2,12 @@
  *
  * A service copies the application's struct of handlers once. Each method is registered with a `struct bound` that
  * refers to the copy and to the method's row. The row's function, which is generated code, calls the handler in the
- * copy with the types of its messages.
+ * copy with the types of its messages, on the loop's thread or on a thread of the method's pool (torc/server.h). The
+ * server releases each `struct bound` after its last call of the method (on_release); the last release frees the copy.
  *
- * Functions that a thread calls hold the call, which another thread may finish meanwhile.
+ * torc_protobuf_c_next, torc_protobuf_c_respond, torc_protobuf_c_reply and torc_protobuf_c_finish hold the call, which
+ * another thread may finish meanwhile. torc_protobuf_c_request is called in on_message, and the loop holds the call
+ * until on_message returns.
  *
  * The request of a unary or server streaming RPC is unpacked into the call's arena. The requests of a client's stream
  * share an arena of their own, which the call keeps (api/typed.h): each request lives until the next.

@@ -14,11 +14,11 @@
  *
  *   want -> [line] -> begin -> began ... over          under_way is counted from began to over
  *
- * Connections of private channels (to xDS servers) begin at once: without a control plane nobody learns what to do
- * about the other connections. A connection that was READY before and has no transport does not wait in a line: its
- * descriptor is not an additional one. Of the two limits only AT_ONCE holds it up (`again`). A further transport of a
- * READY connection (A105) needs an additional descriptor, and waits in its line. A transport that replaces others does
- * not ask the queue at all. All of these count as under way, each in its line.
+ * Connections of private channels (to xDS servers) begin at once, whatever the limits: without a control plane nobody
+ * learns what to do about the other connections. A connection that was READY before and has no transport does not wait
+ * in a line: its descriptor is not an additional one. Of the two limits only AT_ONCE holds it up (`again`). A further
+ * transport of a READY connection (A105) needs an additional descriptor, and waits in its line. A transport that
+ * replaces others does not ask the queue at all. All of these count as under way, each in its line.
  *
  * The queue owns channels and lines; a line exists while it has an entry that waits or is under way, a channel while it
  * has a line (line_place). Entries belong to their connections. Loop thread only. */

@@ -22,10 +22,10 @@
  * A transport is barren if it is gone (GOAWAY, closed, lost) within the initial backoff after its attempt started, and
  * has answered no RPC by its end. A server that accepts connections only to end them would have the channel connect as
  * fast as the network goes. So after a barren transport READY does not reset the backoff, until a transport that is not
- * barren has ended, or tc_connection_reset_backoff was called. After more than BARREN_MAX barren transports in a row
- * the next attempt waits for the backoff, too.
+ * barren is gone, or tc_connection_reset_backoff was called. After more than BARREN_MAX barren transports in a row the
+ * next attempt fails at once, without connecting, and the one after it comes after the backoff.
  *
- * The pool owns connections and frees them in env->unused. So connection_set_state may free the connection, and its
+ * The pool owns connections and may free them in env->unused. So connection_set_state may free the connection, and its
  * callers call it last. connection_attempt alone goes on after it: tc_connection_connect's caller has a watch. Loop
  * thread only. */
 #include "subchannel/connection.h"
@@ -195,7 +195,8 @@ static void on_timer(struct tc_timer *timer)
 }
 
 /* Judges a transport that is gone. A GOAWAY alone proves nothing: a server may send GOAWAY when it takes a connection's
- * last request, and answer that request afterwards. So a transport with open streams is judged at its end. */
+ * last request, and answer that request afterwards. So a young transport without an answer is judged at its end if it
+ * has open streams. */
 static void count_barren(struct tc_connection *c, struct tc_transport *t)
 {
     uint64_t age_ms = tc_loop_now_ms(c->env->loop) - tc_transport_began_ms(t);

@@ -28,7 +28,7 @@ struct tc_health_stream {
     struct tc_rstr *service; /* a reference; side.key is its text */
     struct tc_status health;
     /* owner->streams->uses at the server's last answer, or at the watch's start if there was none. A health that is set
-     * without an answer keeps it. Tells transports apart. */
+     * without an answer leaves `uses` as it was. Tells transports apart. */
     uint64_t uses;
 };
 

@@ -4,10 +4,12 @@
  * linked), in backoff (`timer` runs, and `rpc` is NULL), or none of these: there is no transport, or its server does
  * not implement the method.
  *
- * `news` is what the watches hear: the newest message, or the end. A watch that has not heard it yet is `behind`, and
- * side_stream_tell calls it. While the stream is open `timer` is its pace: messages that come while it runs are told
- * when it is over. A stream without watches stays while it is in backoff, and one of each kind when the server does not
- * implement the method, so that the next watch does not ask again.
+ * `news` is what the watches hear: the newest message, or the end. A watch that has not heard the news yet is `behind`;
+ * side_stream_tell calls such watches. While the stream is open `timer` is its pace: of the messages that come while
+ * the timer runs, the newest is told when the timer runs out.
+ *
+ * A stream without watches stays while it is in backoff, and one of each kind when the server does not implement the
+ * method, so that the next watch does not ask again.
  *
  * A callback of a watch may end watches, and with its last watch the stream; it may even free the connection. So
  * side_stream_tell holds a reference to the stream, and keeps the watches that it has not reached yet on a list of

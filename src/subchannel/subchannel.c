@@ -4,8 +4,8 @@
  * that: it shows IDLE until its policy connects it, then CONNECTING, then the connection's states, until IDLE again. So
  * each policy sees a state machine in order, whatever the other users do.
  *
- * States are delivered through the loop's serial queue, one note each. The policy may release the handle from inside
- * on_state.
+ * States wait in notes (struct note), and are delivered one by one through the loop's serial queue. The policy may
+ * release the handle from inside on_state.
  *
  * The policy owns the handle, and releases it. The handle's watch keeps the connection, which the pool owns. Loop
  * thread only, except tc_scaling_init. */

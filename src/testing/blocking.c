@@ -1,11 +1,13 @@
 /* Waiting in a world. Where production sleeps until another thread or the system has something, the thread of the
  * world turns the world.
  *
- * Functions that block wait in tc_runtime_wait, or in tc_blocking_step. torc_runtime_poll waits in tc_loop_turn, also
- * where production waits for another thread in torc_runtime_poll (tc_runtime_await_driver). The world (tc_world_turns)
- * and tc_loop_free call tc_loop_turn, too, and want a turn of that loop alone. A wait may begin inside the turn of
- * another loop: the world leaves out loops that are in a turn. A thread of a pool waits by letting the thread of the
- * world go on. A wait on any other thread ends the process. */
+ * Functions that block wait in tc_runtime_wait or in tc_blocking_step. torc_runtime_poll alone waits in tc_loop_turn,
+ * even where production waits in tc_runtime_await_driver for another thread that drives the loop. tc_runtime_turn calls
+ * tc_loop_turn with a timeout of 0. The world's scheduler and tc_loop_free call it, too, and want a turn of that loop
+ * and nothing else.
+ *
+ * A wait may begin inside the turn of another loop: the world leaves out loops that are in a turn. A thread of a pool
+ * waits by letting the thread of the world go on. A wait on any other thread ends the process. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,8 +171,10 @@ static bool turn_now(struct tc_loop *loop)
     return did;
 }
 
-/* Waits for torc_runtime_poll alone. On a thread of a pool the wait lasts a millisecond at most, whatever timeout_ms
- * is: the waits of these threads are not in `polls`, so nothing would end a wait when the world turns the loop. */
+/* Turns the loop. If the loop does nothing, waits until it does, at most timeout_ms (-1: no limit); but the world's
+ * scheduler (tc_world_turns) and tc_loop_free (the loop has left the world) get no wait. On a thread of a pool the wait
+ * lasts a millisecond at most, whatever timeout_ms is: the waits of these threads are not in `polls`, so nothing would
+ * end a wait when the world turns the loop. */
 bool __wrap_tc_loop_turn(struct tc_loop *loop, int timeout_ms)
 {
     if (!tc_blocking_is_in() && tc_world_has(loop))
@@ -186,8 +190,8 @@ bool __wrap_tc_loop_turn(struct tc_loop *loop, int timeout_ms)
     return turn_now(loop);
 }
 
-/* A torc_runtime_poll while another one of the runtime waits, which began further out on this thread, or on another
- * thread of the world. Each returns when the loop has done something. */
+/* A torc_runtime_poll while the runtime is driven already: further out on this thread, or on another thread of the
+ * world. A driver further out cannot end before this function returns, so the function waits for the loop instead. */
 void __wrap_tc_runtime_await_driver(torc_runtime *rt, int timeout_ms)
 {
     tc_runtime_unlock(rt);

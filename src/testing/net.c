@@ -266,7 +266,8 @@ static struct tc_net_connection *connect_open(struct tc_connect *c, struct tc_li
     return connection;
 }
 
-/* Returns the listener of a wildcard address that takes connections to `addr`, or NULL. IPv6's takes IPv4 too. */
+/* Returns the listener of a wildcard address that takes connections to `addr`, or NULL. The wildcard of IPv6 takes
+ * connections to IPv4 addresses, too. */
 static struct tc_listen_socket *listener_of_any(const struct tc_addr *addr)
 {
     for (size_t i = 0; i < hosts.len; i++) {

@@ -1,8 +1,8 @@
 /* The two byte streams of a connection.
  *
- * Bytes that an end writes go into the other end's `flight`, with a chunk that has the moment of their arrival. Chunks
- * arrive in order. At that moment the bytes move to `inbox`, and the owner hears READABLE from its loop. A chunk
- * without bytes is the end of the stream, or a reset.
+ * Bytes that an end writes go into the other end's `flight`, with a chunk that has the moment of their arrival. At that
+ * moment the bytes move to `inbox`, and the owner hears READABLE from its loop. Chunks arrive in order. A chunk without
+ * bytes is the end of the stream, or a reset.
  *
  * An end that is closed with unread bytes sends a reset behind what it has sent, and so does a closed end to which
  * bytes come later: the kernel does the same. Bytes that came before a reset can be read after it, as with Linux.
@@ -130,7 +130,8 @@ void tc_net_connection_reset(struct tc_net_connection *c)
         end_break(&c->ends[i]);
 }
 
-/* Bytes of the end stay unacknowledged: its system gives up user_timeout_ns from now, unless it is to do so already. */
+/* Called when bytes that the end sent stay unacknowledged: sets `give_up`, user_timeout_ns from now. Does nothing if
+ * `give_up` is set already, or the end has failed or is closed. */
 static void end_await_give_up(struct tc_net_side *end)
 {
     if (!end->give_up.place && !end->failed && !end->closed)
@@ -148,7 +149,7 @@ void tc_net_connection_silence(struct tc_net_connection *c)
     }
 }
 
-/* The system of this end gives up a connection whose bytes nobody acknowledges. The peer is not told. */
+/* Fails the end, as a kernel does whose bytes nobody acknowledges. The peer is not told. */
 static void end_on_give_up(struct tc_world_event *event)
 {
     struct tc_net_side *end = TC_CONTAINER_OF(event, struct tc_net_side, give_up);

@@ -1,12 +1,12 @@
 /* The body of torc/testing.h: the world of the process as a handle, with names, faults and a control plane.
  *
  * `here` is the handle while there is a world. The handle owns names, functions of torc_testing_after and the control
- * plane; world.c, net.c and names.c have the rest of the world in variables of the process.
+ * plane; the other files of this folder have the rest of the world in variables of the process.
  *
  * Functions that turn the world (world_check_turn) are refused with TORC_EDEADLK inside a turn of a loop, on threads of
  * pools, and inside `done` of torc_testing_run_until. On a thread of a pool torc_testing_advance sleeps instead.
- * torc_testing_free is refused inside a turn of a loop and inside a step of the world, so also in functions of
- * torc_testing_after, inside `done`, and inside another torc_testing_free.
+ * torc_testing_free is refused inside a turn of a loop, inside a step of the world (in a function of torc_testing_after
+ * or on a thread of a pool, for example), inside `done`, and inside another torc_testing_free.
  *
  * Functions that change something (a host, a name, resources) do not turn the world. They may be called on the world's
  * thread and on threads of pools, in callbacks too. */
@@ -253,7 +253,7 @@ int torc_testing_run_until_idle(torc_testing *w)
     return tc_world_run_until_idle() ? 0 : TORC_ELIMIT;
 }
 
-/* Calls done(arg), which cannot turn the world, and returns its value. */
+/* Returns what done(arg) returns. Inside `done`, functions of this file that turn or end the world are refused. */
 static int ask(torc_testing *w, int (*done)(void *arg), void *arg)
 {
     w->asking = true;

@@ -9,10 +9,10 @@
  * While turns, jobs or threads can run, a random number chooses one of them; otherwise the time moves. The time also
  * moves when the work of one moment has no end (tc_world_step). The world sets the time of every loop.
  *
- * Steps may nest: a callback that blocks takes steps inside its turn. These steps leave out the loops that are in a
- * turn, be it of the thread of the world or of a thread of a pool that waits. Events and loops are their owners', who
- * take them out of the heap and the list. world.h says which thread calls which function; threads run one at a time, so
- * no lock guards the world. */
+ * Steps may nest: a callback, or an event's function, that blocks takes steps of its own. These steps leave out the
+ * loops that are in a turn, whether the thread of the world turns them or a thread of a pool that waits. Events and
+ * loops belong to their owners, who take them out of the heap and the list before freeing them. world.h says which
+ * thread calls which function; threads run one at a time, so no lock guards the world. */
 #include "testing/world.h"
 
 #include <stdio.h>

@@ -6,8 +6,8 @@
  * refused: OpenSSL would ask for a password on the terminal.
  *
  * Roots that are given are trusted as listed (X509_V_FLAG_PARTIAL_CHAIN): a root may be an intermediate, or the peer's
- * own certificate. Without them the system's roots are used, under OpenSSL's usual rules. With roots_fn, or without
- * verification, the context has no roots; verify.c has the use of roots_fn.
+ * own certificate. If none are given, the system's roots are used, under OpenSSL's usual rules. With roots_fn, or
+ * without verification, the context has no roots; verify.c has the use of roots_fn.
  *
  * A context is complete when tc_tls_context_new returns it, and does not change afterwards; it owns its SSL_CTX, and
  * ends with its last reference. Any thread. The static functions run in a foreign section (base/fork.h). */
@@ -117,7 +117,8 @@ static int context_load_key(SSL_CTX *ssl_ctx, struct tc_slice pem, struct tc_sta
     bool encrypted = false;
     EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, refuse_password, &encrypted) : NULL;
     BIO_free(bio);
-    /* SSL_CTX_use_PrivateKey compares the key with the certificate. */
+    /* SSL_CTX_use_PrivateKey compares the key with a certificate of the key's type, if there is one;
+     * SSL_CTX_check_private_key fails if there is none. */
     bool ok = key && SSL_CTX_use_PrivateKey(ssl_ctx, key) == 1 && SSL_CTX_check_private_key(ssl_ctx) == 1;
     EVP_PKEY_free(key);
     if (ok)

@@ -1,6 +1,7 @@
-/* Initialises OpenSSL in this process. OpenSSL installs no exit handler of its own; where the application initialised
- * OpenSSL first, Torc's exit handler runs before OpenSSL's. OpenSSL's state of a thread that was in a foreign section
- * is freed when the thread ends. Does nothing once foreign libraries are closed (base/fork.h). */
+/* Initialises OpenSSL in this process, so that OpenSSL installs no exit handler. If the application initialised OpenSSL
+ * before, OpenSSL has one, and Torc's exit handler runs before it. OpenSSL's state of a thread that was in a foreign
+ * section is freed when the thread ends. tc_openssl_init does nothing once foreign libraries are closed
+ * (base/fork.h). */
 #include "base/exit.h"
 #include "base/fork.h"
 #include "tls/openssl.h"

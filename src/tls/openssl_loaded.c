@@ -7,7 +7,7 @@
 
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
-/* libcrypto comes with libssl, and its functions are found in libssl. */
+/* Loading libssl also loads libcrypto, and dlsym on libssl finds the functions of both. */
 #ifdef OPENSSL_SHLIB_VERSION
 #define FILE_NAME "libssl.so." TEXT(OPENSSL_SHLIB_VERSION)
 #else

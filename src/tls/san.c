@@ -1,7 +1,8 @@
-/* Names in certificates. OpenSSL checks whether a certificate is valid for the name of a connection (tls/verify.c);
- * this file serves the names that xDS matches (A29), SPIFFE, the names that an application is shown (tls/identity.c),
- * and tls/verify.c with a check of that name (tc_san_is_host). A name may have a NUL inside, which a C string would
- * hide: names are slices, and tc_san_covers refuses a NUL. */
+/* Names in certificates: for the names that xDS matches (A29), for SPIFFE, and for the names that an application is
+ * shown (tls/identity.c). OpenSSL checks whether a certificate is valid for the name of a connection; before that,
+ * tls/verify.c checks the name of the connection with tc_san_is_host.
+ *
+ * A name may have a NUL inside, which a C string would hide: names are slices, and tc_san_covers refuses a NUL. */
 #include "tls/san.h"
 
 #include <arpa/inet.h>

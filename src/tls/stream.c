@@ -2,16 +2,17 @@
  *
  * The same object is the handshake and then the stream:
  *
- *   handshake     handshake_step runs whenever the lower stream has bytes or room, until OpenSSL is done or fails;
- *                 `timeout` bounds it, if timeout_ms is not 0
+ *   handshake     handshake_step runs whenever the lower stream has bytes or room, and from `kick` at the start and
+ *                 after a pause of the wire, until OpenSSL is done or fails; `timeout` bounds the handshake, if
+ *                 timeout_ms is not 0; a failure closes the stream, and fn gets the reason
  *   established   reads and writes go through OpenSSL to the wire (tls/wire.c), which has its own bounds
- *   failed        every read and write returns the same error
+ *   failed        after the handshake: every read and write returns the same error
  *   closed        close_notify was tried, if the stream was established and had not failed; the stream below is closed;
  *                 a task frees the memory later, since the owner may close from inside this file's own event handlers
  *
- * `kick` raises READABLE without an event from below in three cases: for bytes that came with the end of the
- * handshake; for bytes, an end or an error that are known when reading is turned on again; and for the rest of a read
- * that the wire paused.
+ * Once established, `kick` raises READABLE without an event from below in three cases: for bytes that came with the
+ * end of the handshake; for bytes, an end or an error that are known when reading is turned on again; and for the rest
+ * of a read that the wire paused.
  *
  * Writes: plain bytes are gathered into records of at most RECORD_BYTES, and up to MAX_RECORDS_PER_WRITE records into
  * one write below.
@@ -27,7 +28,7 @@
 
 enum { RECORD_BYTES = 16 * 1024, MAX_RECORDS_PER_WRITE = 4 };
 
-/* Callers see it as struct tc_tls_handshake, and then as its `bs`. */
+/* Callers see a tls_stream as struct tc_tls_handshake, and after the handshake as the member `bs`. */
 struct tls_stream {
     struct tc_bytestream bs;
     struct tc_loop *loop;

@@ -1,12 +1,11 @@
 /* Verification of a TLS peer: its name, its chain, and the texts of refusals.
  *
- * OpenSSL verifies the chain. Three settings change how:
+ * OpenSSL verifies the chain, and the name if `verify` checks names (clients alone). For names RFC 9525's rules hold:
+ * subject alternative names alone, a wildcard only as a whole label. Two functions of the context, if set, take part:
  *
  *   verify_fn   Looks at a leaf that OpenSSL accepts, but for the name constraints, which OpenSSL checks later. It may
  *               refuse the leaf. It cannot accept what OpenSSL refuses.
  *   roots_fn    The leaf chooses the roots (SPIFFE). A callback then calls OpenSSL's verification with these roots.
- *   names       OpenSSL checks them by RFC 9525's rules: subject alternative names alone, a wildcard only as a whole
- *               label.
  *
  * tc_tls_reason makes one text out of what OpenSSL, verify_fn, roots_fn and the byte stream below report.
  *
@@ -54,7 +53,8 @@ static int ssl_on_verify(int ok, X509_STORE_CTX *store_ctx)
     return 0;
 }
 
-/* Called instead of X509_verify_cert: chooses the roots by the leaf, then calls it. */
+/* OpenSSL calls this function instead of X509_verify_cert. It chooses the roots by the leaf, then calls
+ * X509_verify_cert. */
 static int verify_with_chosen_roots(X509_STORE_CTX *store_ctx, void *arg)
 {
     const struct tc_tls_context *ctx = arg;

@@ -9,7 +9,8 @@
  * the next one. Handshake messages received, and alerts sent, are counted; tls/stream.c begins the count again when
  * data comes and when the handshake ends. Above TC_TLS_MAX_MESSAGES a read fails, and the connection with it.
  *
- * A wire is part of its TLS stream, which owns the byte stream below, and is for the thread of the stream's loop. */
+ * A wire is part of its TLS stream, and is for the thread of the stream's loop. The TLS stream owns the byte stream
+ * below. */
 #include "tls/tls_internal.h"
 
 #include <pthread.h>

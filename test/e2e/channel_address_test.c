@@ -2,8 +2,9 @@
  *
  * The client's loop runs inside of the test's calls (TORC_RUNTIME_CALLER). Echo servers (kits/backends.h) and the name
  * server have threads of their own. A channel to "shop.test" asks the name server because its target names the name
- * server's address: "dns://127.0.0.1:PORT/shop.test:PORT". What the name server answers, and how often it was asked, is
- * in struct name_server; two servers on one port (struct shop) tell by the peer's address which record was used. */
+ * server's address: "dns://127.0.0.1:PORT/shop.test:PORT". struct name_server has what the name server answers, and how
+ * often it was asked for A records. struct shop has two servers on one port: the address of a call's peer says which
+ * record was used. */
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <stdio.h>

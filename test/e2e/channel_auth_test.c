@@ -1,12 +1,15 @@
-/* Call credentials on real connections: on each RPC, over TLS only, awaited within the deadline. Two echo servers
- * (kits/backends.h), one with TLS by a CA of the test and one without, answer with the metadata that they saw.
- * The retry policy may retry an RPC whose credentials fail. test_control_plane tests which credentials reach a control
- * plane (A27, A97).
+/* Call credentials on real connections: on each RPC, over TLS only, awaited within the deadline. The retry policy may
+ * retry an RPC whose credentials fail.
  *
- * The client's loop runs inside of the test's calls (TORC_RUNTIME_CALLER), so on_ask and on_release run on the test's
- * thread. An answer may come from another thread, which the test joins. struct plugin is the application's side of
- * torc_call_credentials_plugin. Only in test_control_plane do channels have a runtime with a thread of its own, and
- * struct ads has a mutex for the control plane's thread. */
+ * The tests share two echo servers (kits/backends.h), one with TLS by a CA of the test and one without. Each has a
+ * thread of its own, and answers with the metadata that it saw. The client's loop runs inside of the test's calls
+ * (TORC_RUNTIME_CALLER), so on_ask and on_release run on the test's thread. An answer may come from another thread,
+ * which the test joins. struct plugin is the application's side of torc_call_credentials_plugin; it is on the test's
+ * stack, and outlives the credentials.
+ *
+ * test_control_plane tests which credentials reach a control plane (A27, A97). For each channel it makes a client's
+ * runtime with a thread, and another TLS server as the control plane. struct ads has a mutex for the control plane's
+ * thread. */
 #include <jansson.h>
 #include <openssl/pem.h>
 #include <pthread.h>
@@ -145,7 +148,8 @@ static void on_release(void *arg)
     ((struct plugin *)arg)->released++;
 }
 
-/* Runs the loop until the credentials are released. A channel holds them until it ends in a turn of the loop. */
+/* Runs the loop until the credentials are released. A channel holds its credentials until a turn of the loop ends the
+ * channel. */
 static void await_release(const struct plugin *p)
 {
     while (p->released == 0)

@@ -1,6 +1,9 @@
-/* A deadline that both sides watch: the outcome must not depend on which side ends the call first. The test plays a
- * server frame by frame on a real socket. The server resets the call with CANCEL. A reset after the deadline ends the
- * call with DEADLINE_EXCEEDED, a reset before it with CANCELLED. */
+/* A deadline that both sides watch: the outcome must not depend on which side ends the call first. The server resets
+ * the call with CANCEL. A reset after the deadline ends the call with DEADLINE_EXCEEDED, a reset before the deadline
+ * with CANCELLED.
+ *
+ * The test's thread plays the server, frame by frame on a real socket, and turns the client's loop in between. Time is
+ * real. */
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -110,7 +113,7 @@ static struct outcome reset_by_server(bool late)
     assert_int_equal(torc_unary_async(ch, "a/b", "x", 1, &o, on_unary, &outcome, NULL, NULL), 0);
     uint32_t stream = server_await_request(&s, rt);
     assert_false(outcome.done);
-    /* The loop does not run meanwhile: the reset has arrived before the loop checks its timers. */
+    /* The loop does not turn before the reset is sent. Then a turn takes in the reset before the due timer. */
     while (late && now_ms() < begun + TIMEOUT_MS + 5)
         poll(NULL, 0, 1);
     fake_h2_rst(s.peer, stream, 8);

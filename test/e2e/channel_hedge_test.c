@@ -1,8 +1,9 @@
 /* Hedging by service config (gRFC A6), on real sockets.
  *
- * One server (kits/backends.h) has the method /t/M, which follows a script: one letter for each call says how the call
- * ends. The script also records the calls, cancellations, attempt numbers and messages that the server saw. The test's
- * thread drives the client, sets the script by plan() and copies the script by seen(). */
+ * Each test has a server (kits/backends.h) and a client's runtime of its own. The server has the method /t/M, which
+ * follows a script: one letter for each call says how the call ends. The script also records the calls, cancellations,
+ * attempt numbers and messages that the server saw. The test's thread drives the client, sets the script by plan() and
+ * copies the script by seen(). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,7 +141,7 @@ static struct script seen(void)
 }
 
 /* Waits until the server has seen n cancelled attempts, and asserts that it has not seen more. The server learns of a
- * cancellation a moment after the RPC has ended. */
+ * cancellation a moment after the client has cancelled the attempt. */
 static void wait_cancelled(int n)
 {
     while (seen().cancelled < n)
@@ -292,7 +293,7 @@ static void test_disabled(void **state)
 }
 
 /* The attempt that is answered sends all messages of the stream, including messages that were written before the
- * attempt began. Each other attempt sends them in the same order, but perhaps not to the last. */
+ * attempt began. Each other attempt sends the messages in the same order, but perhaps not all of them. */
 static void test_stream(void **state)
 {
     (void)state;

@@ -72,8 +72,8 @@ static void wait_for(const struct outcome *o)
 /* The ways to send a request. LENT: ASYNC with lend_request. */
 enum way { UNARY, ASYNC, LENT, START, OPEN, N_WAYS };
 
-/* Makes one RPC with this request, and returns its outcome when it has ended. `given` NULL: the defaults; its
- * lend_request does not count. */
+/* Makes one RPC with this request, and returns its outcome when it has ended. `given` NULL: the default options.
+ * given->lend_request does not count. */
 static struct outcome send_by(enum way way, torc_channel *ch, const void *data, size_t size,
                               const struct torc_call_options *given)
 {
@@ -126,8 +126,8 @@ static void expect(enum way way, const struct outcome *o, int code, const char *
     "\"nonFatalStatusCodes\":[\"UNAVAILABLE\"]}}]}"
 
 #if SIZE_MAX > UINT32_MAX /* elsewhere nothing is that large */
-/* gRPC's prefix of a message has 32 bits for the length: a message of 5 GiB is rejected. Nothing reads its pages, so
- * they take no memory. */
+/* gRPC's prefix of a message has 32 bits for the length: a message of 5 GiB is rejected. Nothing reads the pages of
+ * this message, so they take no memory. */
 static void test_beyond_4_gib(void **state)
 {
     (void)state;
@@ -186,7 +186,7 @@ static void test_limit_of_a_compressed_request(void **state)
     torc_channel_free(ch);
 }
 
-/* The smallest limits: one byte by the options; 0 by the service config, which lets empty messages pass. */
+/* The smallest limits: one byte by the options, 0 by the service config. A limit of 0 lets empty messages pass. */
 static void test_limits_of_nothing(void **state)
 {
     (void)state;
@@ -350,7 +350,7 @@ static void test_deadlines_that_have_passed(void **state)
                 expect((enum way)way, &out, TORC_STATUS_DEADLINE_EXCEEDED, "deadline exceeded after 0.000 s, before");
                 assert_int_equal(out.attempts, 0);
             }
-            /* After the late calls, a call with time left succeeds. A config with a timeout of 0 s leaves none. */
+            /* After the late calls, a call with time left succeeds. A config with a timeout of 0 s leaves no time. */
             struct torc_call_options o = {TORC_SIZE(torc_call_options)};
             if (i < 2) {
                 struct outcome out = send_by(UNARY, ch, "x", 1, &o);

@@ -2,8 +2,8 @@
  * wait-for-ready by service config and by call.
  *
  * All tests share four echo servers (kits/backends.h). One runtime serves all tests but one, which makes its own. The
- * test's thread drives the runtime, so callbacks of policies and resolvers run on this thread. Tests of failed
- * connections use 127.0.0.1:1.
+ * test's thread drives the runtime, so callbacks of policies and resolvers run on this thread. One test also reports
+ * endpoints from another thread, which it joins. Tests of failed connections use 127.0.0.1:1.
  *
  * The resolver `names` reports the first n servers. Its state (struct names) is the test's, and outlives the channel.
  * `chooser` and `mirror` are policies of the application. Torc owns their children; a chooser is freed by
@@ -49,7 +49,7 @@ struct names {
     bool keyed;                       /* endpoint i has the hash key "k<i>" */
     const char *service_config;       /* to report; NULL: none */
     int starts, stops, releases;
-    char rest[64]; /* the target behind "names:" */
+    char rest[64]; /* the part of the target that names_start got, cut to fit */
 };
 
 /* Returns what torc_resolver_report returns. */
@@ -208,7 +208,8 @@ static void test_app_resolver(void **state)
     assert_int_equal(names.releases, 1);
 }
 
-/* The resolver gets what follows "scheme:", and all of a target without a scheme, which is one of "dns". */
+/* The resolver gets what follows "scheme:". A target without a known scheme is a target of "dns", whose resolver gets
+ * all of it. */
 static void test_the_rest_of_a_target(void **state)
 {
     (void)state;
@@ -468,7 +469,7 @@ static void test_app_policy(void **state)
         torc_metadata_free(md);
     }
     assert_non_null(strstr(last_chooser->config, "red"));
-    /* A waiting RPC is picked for once. Making the text of its status is not a pick. */
+    /* `pick` is called once for a waiting RPC, and not again to make the text of the RPC's status. */
     torc_result *r;
     struct torc_call_options waiting = {TORC_SIZE(torc_call_options), .timeout_ms = 1000};
     holds = true;
@@ -484,8 +485,8 @@ static void test_app_policy(void **state)
     assert_int_equal(destroyed, 1);
     assert_int_equal(factory_releases, 1);
 
-    /* Torc rejects a factory with the name of one of its own policies, and one without `pick`. Torc
-     * releases neither. */
+    /* Torc rejects a factory with the name of one of Torc's policies, and a factory without `pick`. Torc releases
+     * neither. */
     struct torc_lb_factory bad = chooser;
     bad.name = "pick_first";
     policies[0] = &bad;

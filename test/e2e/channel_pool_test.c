@@ -2,8 +2,9 @@
  * closed, and a new channel does not wait for the backoff of a freed one. Asserts the channel's state, and how many
  * connections the echo servers (kits/backends.h) have had and have open.
  *
- * Each test has four servers of its own, and makes its runtime by open_runtime, which sets for how long unused
- * connections are kept, and how many; teardown frees the runtime that is left. The test's thread drives the client. */
+ * Each test has four servers of its own. open_runtime makes a client's runtime, and sets for how long unused
+ * connections are kept, and how many. test_left_closes_first makes one runtime after another, and frees them; the other
+ * tests make one, which teardown frees. The test's thread drives the client. */
 #include <stdio.h>
 #include <string.h>
 
@@ -95,8 +96,8 @@ static void test_idle_timeout(void **state)
     torc_channel_free(ch);
 }
 
-/* An unused connection closes after its retention time. channel_transport_test.c tests that a new channel uses the
- * connection before. */
+/* An unused connection closes after its retention time. channel_transport_test.c tests that until then a new channel
+ * uses the connection. */
 static void test_retention(void **state)
 {
     (void)state;
@@ -142,8 +143,8 @@ static void names_stop(void *state)
     ((struct names *)state)->listener = NULL;
 }
 
-/* The pool has room for one unused connection. A connection whose endpoint has left the resolver's list closes before
- * an older one of a freed channel. */
+/* The pool has room for one unused connection. When there are two, the connection whose endpoint has left the
+ * resolver's list closes. The connection of a freed channel stays, although it has been unused for longer. */
 static void test_left_closes_first(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
-/* Servers that end their connections: how often one caller connects, over plaintext and TLS. After more than 32
- * connections in a row that end soon and without an answer, the next one waits for the backoff. A server that answers
- * may end each connection: no backoff follows.
+/* Servers that end their connections: how often one caller connects, over plaintext and TLS. A connection that ends
+ * before the server's SETTINGS is a failed attempt: the next attempt waits for the backoff. Other connections that end
+ * soon and without an answer may follow each other: after more than 32 of them in a row the next attempt waits for the
+ * backoff. A server that answers may end each connection: no backoff follows.
  *
  * Each row of `rows` is a server, whose `play` runs for each connection, on a thread of the servers' process
  * (support/hostile/server.h). call_it calls one server, with a channel and a runtime of its own, which the test's
@@ -113,9 +114,9 @@ static const struct {
     {"the answer, then GOAWAY", answers_and_goes_away, true},
 };
 
-/* Makes one call after another to server i: for CALLING_MS, and to a server that answers until there were ANSWERED_MIN
- * calls, but no longer than ANSWERED_MS_MAX. Asserts how many connections they took. `creds` is borrowed; NULL:
- * plaintext. */
+/* Makes one call after another to server i for CALLING_MS. A server that answers gets at least ANSWERED_MIN calls,
+ * unless these take longer than ANSWERED_MS_MAX. Asserts how many connections the calls took. `creds` is borrowed;
+ * NULL: plaintext. */
 static void call_it(struct hostile *servers, size_t i, torc_credentials *creds)
 {
     torc_runtime *rt = kit_backends_runtime(TORC_RUNTIME_CALLER);

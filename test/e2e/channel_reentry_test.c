@@ -1,7 +1,10 @@
 /* An application may destroy the children of its LB policy also in its resolver's request_reresolution and in the
- * channel's observer. For that, Torc calls both from the loop, never from inside a function that uses a policy's state
- * afterwards. In each test one of the two callbacks destroys the two children of the policy, while the children share a
- * connection attempt that is refused. The test's thread drives the client, and all callbacks run on this thread. */
+ * channel's observer. So Torc calls both callbacks by the loop's serial queue, never from inside a function that uses a
+ * policy's state afterwards.
+ *
+ * The policy makes two children, which Torc owns. The children share a connection attempt, on a real socket, that is
+ * refused. In each test one of the two callbacks then destroys both children. The test's thread drives the client, and
+ * all callbacks run on this thread. */
 #include <string.h>
 
 #include <torc/torc.h>

@@ -1,8 +1,9 @@
 /* Retries by service config (gRFC A6), on real sockets.
  *
- * One server (kits/backends.h) has the method /t/M, which follows `script`: it refuses the first calls, fails the next
- * ones and answers the others. The method records the attempt number and the messages of each call. The test's thread
- * drives the client, and uses `script` while no call runs on the server. */
+ * Each test has a server (kits/backends.h) and a client's runtime of its own. The server has the method /t/M, which
+ * follows `script`: the method refuses the first calls, fails the next ones and answers the others. The method records
+ * the attempt number and the messages of each call. The test's thread drives the client, and uses `script` while no
+ * call runs on the server. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* Several connections to a server whose MAX_CONCURRENT_STREAMS is reached (A105), on real sockets. The server
- * (torc/server.h) answers with the client's address, which tells connections apart. /a/Hold keeps its stream until the
- * client cancels, /a/Tell ends it.
+/* How many connections a channel opens to a server whose MAX_CONCURRENT_STREAMS is reached (A105), on real sockets. The
+ * server (torc/server.h) answers with the client's address, which tells connections apart. /a/Hold keeps its stream
+ * until the client cancels, /a/Tell ends it.
  *
  * Each test starts the server by serve(), and the teardown stop() ends it. The server and the client run on the thread
  * of the default runtime, except the channel of the_cluster_says_how_many, which is on the runtime of the mesh
@@ -142,8 +142,9 @@ static void the_third_stream_comes_from_another_address(void **state)
     torc_channel_free(ch);
 }
 
-/* There is one connection without connectionScaling, with a maximum of 1, and if the channel's option caps the maximum
- * at 1. RPCs get its one stream in the order in which they came; one that is cancelled while it waits is left out. */
+/* A channel opens only one connection if the config has no connectionScaling or a maximum of 1, or if the channel's
+ * option caps the maximum at 1. RPCs get the connection's one stream in the order in which they came; one that is
+ * cancelled while it waits is left out. */
 static void one_connection_is_the_default(void **state)
 {
     TC_CASE(CS02);
@@ -234,7 +235,8 @@ static void put_cluster(struct kit_mesh *k, const char *max_connections)
     tc_free(more);
 }
 
-/* The Cluster resource sets the most connections. When the resource allows more, RPCs that wait use them. */
+/* The Cluster resource sets the maximum of connections. When the maximum rises, RPCs that wait get new connections.
+ * When the maximum falls, open connections stay. */
 static void the_cluster_says_how_many(void **state)
 {
     TC_CASE(CS04);
@@ -264,7 +266,7 @@ static void the_cluster_says_how_many(void **state)
     put_cluster(k, "max_connections: 1");
     kit_mesh_wait_accepted(k, "Cluster", "c", "max_connections: 1");
     for (int i = 0; i < 3; i++)
-        assert_false(read_peer(s[i], peers[i], 50)); /* the stream and its connection go on */
+        assert_false(read_peer(s[i], peers[i], 50)); /* the streams and their connections go on */
     for (int i = 0; i < 3; i++)
         give_up(s[i]);
     torc_channel_free(ch);

@@ -1,9 +1,9 @@
-/* Streaming over real sockets: both directions, flow control, blocking and asynchronous. One echo server
- * (kits/backends.h) answers; the test's thread drives the client.
+/* Streaming over real sockets: both directions, flow control, blocking and asynchronous. All tests share an echo server
+ * on a thread of its own (kits/backends.h), a runtime that the test's thread drives, and one channel.
  *
- * All tests share the server, the runtime and one channel. A test opens its stream by torc_stream_open and calls the
- * functions that wait, or starts it by torc_stream_start and polls until on_done has come. Such a stream counts its
- * events in a struct stream on the test's stack. */
+ * A test opens its stream by torc_stream_open and calls the functions that wait, or starts it by torc_stream_start and
+ * polls until on_done has come. The events of a started stream run on the test's thread, and are counted in a struct
+ * stream of the test. on_deaf_call, a handler that reads nothing, and add_deaf run on the server's thread. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,11 +119,12 @@ static void test_blocking_free_without_finish(void **state)
         torc_runtime_poll(rt, 10);
 }
 
-/* A stream that writes as fast as it may: `to_write` messages of `message_bytes` each. */
+/* A stream that was started. Once a test calls write_next, the stream writes as fast as it may: `to_write` messages of
+ * `message_bytes` each. */
 struct stream {
     torc_stream *call;
     size_t message_bytes;
-    /* Messages taken, to take in all, and received; calls of on_headers and on_done; the status code. */
+    /* Messages written, to write in all, and received; calls of on_headers and on_done; the status code. */
     int written, to_write, received, headers, done, code;
     bool greedy; /* each message requests the next one */
     size_t received_bytes;
@@ -131,7 +132,7 @@ struct stream {
 
 static char payload[65536];
 
-/* Writes a message, which must be taken at once. The last one half-closes. */
+/* Writes a message, which torc_stream_send must take at once. The last message half-closes. */
 static void write_next(struct stream *s)
 {
     s->written++;

@@ -1,6 +1,7 @@
 /* Connections on real sockets: GOAWAY, stream limits, restarts, a channel's states and events, TLS, and the pool
- * that channels share. Each test that connects makes its echo server (kits/backends.h). All tests share one runtime
- * with its pool of connections. The test's thread drives the runtime. */
+ * that channels share. Each test that connects makes an echo server (kits/backends.h), which has a thread of its own.
+ * The channels of all tests are on one runtime, with its pool of connections. The test's thread drives this runtime, so
+ * callbacks run on the test's thread. test_the_last_observer_counts starts another thread, to set an observer. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,7 +172,7 @@ static void test_channels_share_connections(void **state)
     kit_backends_free(kit);
 }
 
-/* How many events of each kind came; `ready`: "state" with READY. */
+/* How many events of each kind came. `ready` counts the events "state" whose detail is READY. */
 struct events {
     int connect, connected, failed, closed, ready;
 };
@@ -323,7 +324,8 @@ static void observe_twice(void *arg)
     assert_int_equal(torc_channel_observe(o->ch, on_event, &o->later), 0);
 }
 
-/* The observer that was set last counts, also if it is set inside of a turn while another thread's is on its way. */
+/* The observer that was set last counts, also if a callback of the loop sets it while the observer that another thread
+ * has set is still on its way to the loop. */
 static void test_the_last_observer_counts(void **state)
 {
     (void)state;

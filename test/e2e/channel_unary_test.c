@@ -1,9 +1,10 @@
 /* Unary calls over real sockets: results, texts of failures, limits, the service config, asynchronous calls, lent
  * requests, torc_explain.
  *
- * All tests share three echo servers "b0" to "b2" (kits/backends.h) and one runtime. A test that stops a server starts
- * it again. The test's thread drives the client, so callbacks run on this thread, inside blocking calls and
- * torc_runtime_poll. Two tests of the echo use a runtime with a thread of its own instead. */
+ * All tests share three echo servers, "b0" to "b2", on a thread of their own (kits/backends.h), and one runtime. A test
+ * that stops a server starts it again. The test's thread drives the runtime, so callbacks run on the test's thread,
+ * inside blocking calls and torc_runtime_poll. test_echo_own_thread and test_echo_default_runtime use a runtime with a
+ * thread of its own instead. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,7 +156,7 @@ static void test_deadline_names_what_it_waited_for(void **state)
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 500};
     torc_result *r = torc_unary(ch, "torc.test.Backend/Hang", "", 0, &o);
     assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
-    /* If the machine stalls, the deadline may pass before the request is sent. No other text is right. */
+    /* Either of two texts is right: if the machine stalls, the deadline may pass before the request is sent. */
     if (strcmp(torc_result_text(r), "deadline exceeded after 0.500 s, before the request was sent") != 0)
         assert_non_null(strstr(torc_result_text(r),
                                "deadline exceeded after 0.500 s while waiting for the response of 127.0.0.1:"));
@@ -342,7 +343,7 @@ static void test_async_cancel_and_free(void **state)
         torc_runtime_poll(rt, 10);
     for (int i = 0; i < 5; i++)
         torc_stream_cancel(b.calls[i]);
-    for (int i = 5; i < 10; i++) /* cancels the call; its callback runs */
+    for (int i = 5; i < 10; i++) /* cancels the call, whose callback runs later */
         torc_stream_free(b.calls[i]);
     while (kit_backends_counts(kit, 0).open_calls > 0)
         torc_runtime_poll(rt, 10);
@@ -420,7 +421,7 @@ static void test_lent_request(void **state)
         torc_runtime_poll(rt, 10);
     torc_stream_cancel(calls[0]);
     torc_stream_free(calls[1]);
-    assert_non_null(hung[1].bytes); /* torc_stream_free does not run the callback */
+    assert_non_null(hung[1].bytes); /* the callback runs later, not in torc_stream_free */
     while (hung[0].code < 0 || hung[1].code < 0)
         torc_runtime_poll(rt, 100);
     torc_channel_free(ch);

@@ -1,6 +1,6 @@
 /* A program that frees its handles and the default runtime leaves no block of Torc behind: leak checkers such as
  * valgrind report none. Here the program has a server and a channel, both in plaintext. The test counts the blocks of
- * its allocator, which serves Torc and the HTTP/2 sessions of nghttp2, but not libuv (torc/memory.h). */
+ * its allocator, which serves Torc and nghttp2, but not libuv (torc/memory.h). */
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@
 
 #include "support/cmocka.h"
 
-static atomic_int blocks; /* allocated and not freed; changed on any thread of Torc */
+static atomic_int blocks; /* allocated and not freed; changed on any thread */
 
 static void *count_malloc(size_t size)
 {

@@ -2,8 +2,9 @@
  *
  * A test's setup starts two servers of Torc, "0" and "1": with torc_health, without a health service, or with a
  * stand-in for it (on_watch). Which server answers shows which endpoints are healthy: assert_first_gets counts the
- * calls that server 0 answers. The servers share one runtime, the channels another; each runtime has a thread. The
- * test's thread makes the calls and waits for them.
+ * calls that server 0 answers. The servers share one runtime, the channels another; each runtime has a thread. Handlers
+ * run on the servers' thread, on_event and on_start on the channels' thread. The test's thread makes the calls and
+ * waits for them.
  *
  * The hostile servers, which send any bytes, run in a process of their own (support/hostile/server.h). main starts that
  * process before the first test, while the program has one thread. */
@@ -34,7 +35,7 @@ static torc_runtime *rt, *client_rt;
 static struct server servers[SERVERS];
 static char target[128];                 /* "ipv4:" and the addresses of both servers */
 static atomic_int connected, asked;      /* "connected" events of a channel; Watch calls that on_watch answered */
-static torc_resolver_listener *listener; /* a reference that on_start took */
+static torc_resolver_listener *listener; /* a reference that on_start takes, and the test gives up */
 
 static void on_call(torc_server_call *call, const torc_message *request, void *arg)
 {
@@ -308,7 +309,7 @@ static void by_any_service_config(void **state)
     TC_CASE(PD11);
     static const struct {
         const char *config;
-        bool asked;
+        bool asked; /* checks run */
     } rows[] = {
         {"{\"healthCheckConfig\": {\"serviceName\": \"orders\"}}", false}, /* pick_first */
         {"{\"healthCheckConfig\": {\"serviceName\": \"orders\"}, \"loadBalancingPolicy\": \"pick_first\"}", false},
@@ -331,7 +332,7 @@ static void by_any_service_config(void **state)
 /* --- a service config that changes --- */
 
 /* Reports both servers, under round_robin with checks of `service` (NULL: none). Calls wait for ready: after a change
- * of `service` all endpoints may be unhealthy for a moment, until the servers have answered. */
+ * of `service` all endpoints may be unhealthy for a moment, until the servers have answered. Any thread. */
 static void report(const char *service)
 {
     char config[256];
@@ -518,9 +519,9 @@ static const struct {
 
 static struct hostile *hostile;
 
-/* A channel to the hostile server alone: a call fails by its deadline with the row's text, or succeeds if the row has
- * none. A channel to the hostile server of a row with a text and a good server: the good one gets all calls, and none
- * fails. */
+/* On a channel to a row's server alone a call fails with the row's text, at the latest by its deadline, or succeeds if
+ * the text is NULL. On a channel to that server and a good one, for rows whose text is not NULL, the good server gets
+ * all calls, and no call fails. */
 static void hostile_servers(void **state)
 {
     TC_CASE(CH08);

@@ -1,11 +1,12 @@
 /* CSDS in an application with 2,001 clusters, and clients that ask for too much: how much memory that takes, and how
  * late the application's calls become. For comparison a second runtime of the process, without xDS and CSDS, calls the
- * same backend at the same rate: delays of its calls are the machine's.
+ * same backend at the same rate: delays of its calls are the machine's. The control plane and the backend, which share
+ * a thread, and the application's runtime are those of kits/mesh.h.
  *
- * Two loads, one for each of these runtimes, start calls all the time, on threads of their own. A phase lasts from
- * `begin` to `finish`, which looks at the growth of memory and at the longest calls of both loads. Greedy clients are
- * sockets without a runtime, which the test's thread or that of read_all uses. A good client (`ask`), on a third
- * runtime, asks at the end of most phases. Every runtime has a thread of its own. */
+ * Two loads, one on the application's runtime and one on the second, start calls all the time, on threads of their own.
+ * A phase lasts from `begin` to `finish`, which looks at the growth of memory and at the longest calls of both loads.
+ * Greedy clients are sockets without a runtime, which the test's thread or the thread of read_all uses. A good client
+ * (fetch), on a third runtime, asks while greedy clients do. Every runtime has a thread of its own. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -180,6 +181,8 @@ static int ask_for_much(const char *address, unsigned streams, unsigned requests
     return fd;
 }
 
+/* Greedy clients that read, on a thread of their own (read_all). `bytes` and `connections` are for the test once that
+ * thread has ended. */
 struct readers {
     const char *address;
     unsigned streams, requests;

@@ -1,7 +1,9 @@
 /* A process that reports its xDS resources while it makes calls (A40): by torc_csds_dump, by torc_csds_serve on an
- * address of its own, and by torc_csds_add on a server of the application. The control plane (kits/mesh.h) has the
- * listener svc and the cluster c with its endpoints; tests add to them. w.ch is the application's channel; w.ask, whose
- * runtime plays another process, asks. Every runtime has a thread of its own, except one that by_function drives. */
+ * address of its own, and by torc_csds_add on a server of the application. All tests but server_ends open a struct
+ * world: its control plane (kits/mesh.h) has the listener svc and the cluster c with its endpoints, to which tests add;
+ * w.ch is the application's channel; w.ask, whose runtime plays another process, asks the service of torc_csds_serve. A
+ * struct added is a server with torc_csds_add, and the channel that asks it. Every runtime has a thread of its own,
+ * except one that by_function drives. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -115,7 +117,7 @@ static const generic_config *resource_of(const status_response *r, const char *s
     return NULL;
 }
 
-/* Asks until the resource has the state. Returns that response, for response_free. Fails the test after 60 s. */
+/* Asks until the resource has the state. Returns the last response, for response_free. Fails the test after 60 s. */
 static status_response *wait_state(struct world *w, const char *scope, const char *type, const char *name, int state)
 {
     uint64_t until = tc_system_clock.monotonic_ns(NULL) + WAIT_NS;
@@ -437,8 +439,7 @@ static bool is_open(int fd)
     return n < 0 && errno == EAGAIN;
 }
 
-/* A connection beyond 64 replaces the oldest one whose client has sent nothing. The server's SETTINGS allow two streams
- * on each. */
+/* A connection beyond 64 replaces the oldest one whose client has sent nothing. Each may have two streams at a time. */
 static void connections_are_limited(void **state)
 {
     (void)state;
@@ -518,7 +519,7 @@ static void addresses_and_ends(void **state)
 
 /* --- on a server of the application --- */
 
-static int refused; /* how many RPCs on_admit refused */
+static int refused; /* how many RPCs on_admit refused, on the server's threads */
 
 /* The on_start of an interceptor that refuses RPCs without the header x-who. */
 static int on_admit(torc_rpc *rpc, void *rpc_state, void *arg)
@@ -616,7 +617,7 @@ static int end_of(torc_stream *s)
     return code;
 }
 
-/* The server's interceptors guard the service. It answers until the runtime that it reports has ended. */
+/* The server's interceptors guard the service. The service answers until the runtime that it reports has ended. */
 static void on_a_server(void **state)
 {
     (void)state;
@@ -656,8 +657,7 @@ static void free_here(void *arg)
     a->server = NULL;
 }
 
-/* The server is freed while clients ask: on the test's thread, or in a callback of the runtime that the service
- * reports. */
+/* The server is freed while clients ask, on the test's thread or in a callback of the runtime that is reported. */
 static void server_ends(void **state)
 {
     (void)state;

@@ -1,10 +1,13 @@
 /* Connections that the application opens, by dialers and by targets fd:N, and targets vsock:CID:PORT. An echo server
- * (kits/backends.h) answers at the other end. Whether Torc has closed a descriptor shows in its inode (file_of),
- * because another descriptor may get its number.
+ * (kits/backends.h), which has a thread of its own, is at the other end of connections that work. To see that Torc has
+ * closed a descriptor, tests compare inodes (file_of): another descriptor may have got the number meanwhile.
  *
  * The group's setup makes the server and `rt`. The test's thread drives `rt` and the runtimes that tests make, so a
- * dialer's callbacks run on that thread. The race has a runtime with a thread instead. A struct dialer records the
- * callbacks of one channel. Most tests end a channel with channel_end, which asserts that the release comes last. */
+ * dialer's callbacks run on that thread. Only answers_and_cancels_meet uses a runtime with a thread. Threads that tests
+ * start end some dials (dial_on_thread, race_answer), or fork (done_in_child).
+ *
+ * A struct dialer, on the test's stack, records the callbacks of one channel. A channel of `rt` that has a dialer ends
+ * by channel_end, which asserts that the release comes last. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -346,7 +349,8 @@ static void the_end_meanwhile(void **state)
     }
 }
 
-/* Another thread is in on_cancel, with the dial's mutex, when a thread forks. */
+/* The test's thread is in on_cancel, and holds the dial's mutex, when another thread forks. In the child torc_dial_done
+ * must not wait for that mutex. */
 static void done_in_a_child(void **state)
 {
     (void)state;
@@ -377,16 +381,16 @@ static void a_channel_that_was_never_used(void **state)
 
 enum { ROUNDS = 300 };
 
+/* race_dial gives each dial a state, which race_cancel changes, both on the runtime's thread. Another thread
+ * (race_answer) frees the state as soon as torc_dial_done has returned. A cancel after that would use freed memory. */
 struct race {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
-    torc_dial *dials[2 * ROUNDS]; /* under the mutex, with the members below; for the thread, which ends them */
+    torc_dial *dials[2 * ROUNDS]; /* under the mutex, with the members below; for race_answer, which ends them */
     size_t n;
     bool over; /* no dial follows */
 };
 
-/* The application frees its state of a dial as soon as torc_dial_done has returned. A cancel after that would use freed
- * memory. */
 static void race_dial(torc_dial *dial, const char *address, void *arg)
 {
     struct race *r = arg;
@@ -488,7 +492,7 @@ static void what_is_malformed_is_refused(void **state)
     snprintf(target, sizeof(target), "fd:%d", fd);
     refused(&good, target, TORC_EINVAL, "options: dialer: must be NULL for a target that is a descriptor");
     ino_t file = file_of(fd);
-    assert_true(file != 0); /* the refused channel did not take it */
+    assert_true(file != 0); /* torc_channel_new did not take the descriptor */
     assert_int_equal(d.releases, 0);
     torc_dial_done(NULL, fd, NULL);
     assert_true(file_of(fd) != file);

@@ -1,8 +1,9 @@
 /* The echo service of `torc backend`: its methods, its delay, and the bound on requests that wait for the delay. While
  * a client sends and does not read, the service stops reading; it goes on when the client reads.
  *
- * Each test opens a struct backend. Its thread drives the runtime of the server and the echo, until backend_close stops
- * that thread. The test's thread drives the client's runtime, inside the blocking calls. */
+ * Each test opens a struct backend, or several one after the other: a server with the echo of cmd/torc/echo.h, and a
+ * client, over real sockets. The backend's thread drives the server's runtime, until backend_close stops that thread.
+ * The test's thread drives the client's runtime, inside the blocking calls. */
 #include "echo.h"
 
 #include <pthread.h>
@@ -18,7 +19,7 @@
 #define MESSAGE_BYTES ((size_t)256 << 10)
 enum { MESSAGES = 400, REPEATED = 3000, DELAY_MS = 50 };
 
-/* A server whose thread does what `torc backend` does, and a channel to it that the test drives. */
+/* A server whose thread does what `torc backend` does, and a channel, whose runtime the test's thread drives. */
 struct backend {
     torc_runtime *rt;
     torc_server *server;

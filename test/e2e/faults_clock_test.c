@@ -2,9 +2,9 @@
  * certificates, which expire by date, do. The program defines clock_gettime, time and gettimeofday, also for the
  * libraries that it loads, so that it needs no right to set the machine's clock.
  *
- * All threads of the program see the clock that `jump` moves: the test's thread, and those of the client's runtime and
- * of the servers. CLOCK_MONOTONIC stays the machine's; now_ms measures by it. Each test begins with the right time
- * (set_right). */
+ * All threads of the program see the clock that `jump` moves: the test's thread, and those of the channels' runtime, of
+ * the servers and of the load. CLOCK_MONOTONIC stays the machine's; now_ms measures by it. Each test begins with the
+ * right time (set_right), and makes and frees its servers and channels. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,8 @@
 #include "base/parse.h"
 
 enum { HOUR_S = 3600, DAY_S = 24 * HOUR_S };
-enum { SLOW_MS = 60000 }; /* the most on a busy machine; a timer that followed a jump back would take a day or two */
+/* The upper bound of durations, for busy machines. A timer that followed a jump back would take a day or two. */
+enum { SLOW_MS = 60000 };
 
 static atomic_long ahead_s; /* how far the program's wall clock is ahead of the machine's */
 
@@ -77,7 +78,7 @@ static int set_right(void **state)
     return 0;
 }
 
-/* Returns a channel of the default runtime to backend i. creds: borrowed; NULL: insecure. */
+/* Returns a channel of the default runtime to backend i, which the caller frees. creds: borrowed; NULL: insecure. */
 static torc_channel *channel_with(struct kit_backends *kit, size_t i, torc_credentials *creds)
 {
     struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
@@ -161,7 +162,7 @@ static void backoff(void **state)
     for (size_t i = 0; i < TC_ARRAY_LEN(jumps); i++) {
         torc_result *r;
         kit_backends_stop(kit, 0);
-        /* The loss of the connection, which the first round does not have, is noticed a moment later. */
+        /* The channel notices a moment later that its connection is lost. In the first round it has none. */
         assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, -1, &now), 0);
         call(ch, ECHO, 60000, TORC_STATUS_UNAVAILABLE, "failed to connect");
         jump(jumps[i]);
@@ -209,7 +210,8 @@ static void a_mesh_under_load(void **state)
 
 /* --- dates that follow the jump --- */
 
-/* Writes a JWT that expires at `expires_s` (since 1970) into the file. Returns it; the caller frees it with tc_free. */
+/* Writes a JWT that expires at `expires_s` (since 1970) into the file. Returns the JWT, which the caller frees with
+ * tc_free. */
 static char *write_token(const char *path, int64_t expires_s)
 {
     struct tc_buf token = {0};

@@ -2,8 +2,8 @@
  * it for shop.test and connect to the port of an echo server (kits/backends.h). After each test the process has as many
  * descriptors as before.
  *
- * setup makes a struct world for each test, and teardown frees it. The test's thread drives the channels' runtime: its
- * calls block. The name server and the echo server have threads of their own. */
+ * setup makes a struct world for each test, and teardown frees it. The test's thread drives the channels' runtime, by
+ * blocking calls or torc_runtime_poll. The name server and the echo server have threads of their own. */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@
 #include "tls/tls.h"
 
 struct world {
-    torc_runtime *rt; /* driven by this thread */
+    torc_runtime *rt; /* driven by the test's thread */
     struct name_server *names;
     struct kit_backends *kit; /* one echo server; a test may replace it */
     size_t descriptors;       /* of the process before the members above were made */
@@ -75,8 +75,8 @@ static torc_channel *channel(struct world *w)
     return channel_with(w, NULL);
 }
 
-/* c-ares 1.34 takes bytes that are not an answer for a malformed answer. Older versions ignore them, so that the RPC
- * ends by its deadline. */
+/* Makes an RPC, which must fail. c-ares 1.34 reports bytes that are not an answer as a malformed answer. Older versions
+ * ignore such bytes, so that the RPC ends by its deadline. */
 static void expect_no_answer(torc_channel *ch)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 500};
@@ -155,8 +155,8 @@ static void four_thousand_addresses(void **state)
     tc_buf_fini(&list);
 }
 
-/* Addresses without a server beside a real one: RPCs go to the real one. With addresses without a server alone, RPCs
- * fail until the name server gives a real one. */
+/* Among several addresses one has a server: RPCs go there. If none has a server, RPCs fail until the name server gives
+ * an address that has one. */
 static void addresses_of_nobody(void **state)
 {
     struct world *w = *state;

@@ -1,9 +1,15 @@
-/* Failing allocations. The program is linked so that malloc, calloc and realloc of Torc's code pass here. On the test's
- * thread, which drives the client, allocations above a size can be refused. Servers and control planes of the kits have
- * threads of their own, where refuse_above is 0, and so get all memory that they ask for.
+/* Failing allocations. The program is linked so that malloc, calloc and realloc of Torc's code pass here. Allocations
+ * above refuse_above bytes are refused. Only the test's thread sets its refuse_above: the other threads, such as the
+ * servers', get all memory that they ask for.
  *
  * Without memory for a message its RPC fails, without memory for a response its ADS stream: the client goes on. Without
- * memory for Torc's own state the process aborts; such a process is a child of the test. */
+ * memory for Torc's own state the process aborts, unless the application's handler ends it first. the_end_is_said does
+ * this in children of the test. One child runs the command, with a limit of its address space (RLIMIT_AS) instead of
+ * refuse_above.
+ *
+ * The tests of a client have real servers in this process. setup makes the client's runtime `rt`, which the test's
+ * thread drives; teardown frees it. The other tests have no runtime: inflated_message and decoded_message call a
+ * decoder. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -68,7 +74,7 @@ void *__wrap_realloc(void *ptr, size_t size)
     return refuse(size) ? NULL : __real_realloc(ptr, size);
 }
 
-static torc_runtime *rt; /* driven by this thread */
+static torc_runtime *rt; /* driven by the test's thread */
 
 static int setup(void **state)
 {
@@ -114,7 +120,7 @@ static void call(torc_channel *ch, const char *method, int code, const char *par
     torc_result_free(r);
 }
 
-/* The RPC whose message cannot be allocated fails; others on the same connection are not affected. */
+/* The RPC whose message cannot be allocated fails; other RPCs on the same connection are not affected. */
 static void large_message(void **state)
 {
     (void)state;
@@ -305,7 +311,7 @@ static void ask_small_handled(void)
 }
 
 #if BOUNDED_SPACE
-/* Runs the command with less address space than its ring needs. */
+/* Replaces the calling process by the command, with less address space than its ring needs. */
 static void ask_for_ring(void)
 {
     char *torc = tc_asprintf("%s/torc", getenv("TORC_BINARY_DIR"));

@@ -1,10 +1,12 @@
 /* A network with faults beneath TCP: latency, loss, partitions, half-open connections. Skipped (exit code 77) where the
  * system permits no namespaces or no tun device; faults_test.c has the faults that a proxy can make.
  *
- * All tests share one wire (net/wire.h) and the client's runtime `rt`. Each test makes its own backends and leads
- * paths of the wire to them: wire_path resets a path. The test's thread drives `rt`, so the callbacks of struct batch
- * run there; backends and wire have threads of their own. ring_moves uses the runtime of its mesh, and the load of
- * half_open the default runtime: both have a thread of their own. Each test frees its channels and backends. */
+ * main moves the process to a network namespace of its own. setup makes one wire (net/wire.h) for all tests, and the
+ * client's runtime `rt`; teardown frees both. Each test makes its own backends and leads paths of the wire to them;
+ * wire_path resets a path. The test's thread drives `rt`, so the callbacks of struct batch run there; backends and wire
+ * have threads of their own. Two channels are not on `rt`: the channel of ring_moves is on the runtime of its mesh, the
+ * channel of half_open's load on the default runtime. Both runtimes have threads of their own, and so has the load.
+ * Each test frees its channels and backends. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,11 @@
-/* A callback forks, and returns in the child too. Several callbacks are due at once: in the child, those behind the one
- * that forked are the parent's, and must not be called (process_moments_test.c has this for the events of streams).
- * Each scene is a process of its own. Its runtimes are driven by the caller; the scenes of pools and of exit have one
- * more thread. */
+/* A callback forks, and returns in the child too. Several callbacks are due at once: those behind the one that forked
+ * are the parent's, and must not be called in the child (process_moments_test.c has this for events of streams and for
+ * posted functions). Two scenes differ. In pool_handler a handler on a pool forks, and the pool's thread must end in
+ * the child. In exit_while_handling nothing forks, and the process exits while a handler runs.
+ *
+ * Each scene is a process of its own, whose exit status is the outcome. A scene frees nothing. Its thread drives its
+ * runtimes, and so runs the callbacks, with two exceptions: the handler of pool_handler runs on the pool's thread, and
+ * the handlers of exit_while_handling on the thread of the server's runtime, which is not driven by the scene. */
 #include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
@@ -18,7 +22,8 @@
 #include "support/cmocka.h"
 
 /* Exit statuses. TWICE: the child ran a callback that is its parent's. HANGS: the child does not end. LATE: a
- * callback began after Torc's exit handler had returned. */
+ * callback began after Torc's exit handler had returned. HANG_S is not a status: a scene is killed after that
+ * many seconds. */
 enum { FINE, WRONG = 4, TWICE = 5, HANGS = 6, LATE = 7, HANG_S = 30 };
 
 static bool is_child;
@@ -322,7 +327,7 @@ static pthread_key_t at_end; /* its destructor runs when the thread ends */
 static void end_child(void *arg)
 {
     (void)arg;
-    _exit(FINE); /* without a look for leaks: the child has no stack of the other threads */
+    _exit(FINE); /* not exit: a look for leaks would miss the stacks of the parent's other threads */
 }
 
 static void handle_on_pool(torc_server_call *call, const torc_message *request, void *arg)
@@ -334,8 +339,8 @@ static void handle_on_pool(torc_server_call *call, const torc_message *request, 
     torc_server_call_reply(call, "x", 1);
 }
 
-/* The handler returns in the child, too, where its thread is the only one. The thread must end, as the runtime's thread
- * does in the child of a callback. */
+/* The handler returns in the child, too, where the pool's thread is the only one. That thread must end, and end_child
+ * ends the process. */
 static void pool_handler(void)
 {
     struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
@@ -390,7 +395,7 @@ static void after_torc(void)
     _exit(FINE);
 }
 
-/* The first handler runs longer than the second that an exit waits. */
+/* In the first call the handler runs longer than Torc's exit handler waits, which is 1 s at most. */
 static void handle_slowly(torc_server_call *call, const torc_message *request, void *arg)
 {
     (void)request, (void)arg;
@@ -402,6 +407,8 @@ static void handle_slowly(torc_server_call *call, const torc_message *request, v
     torc_server_call_reply(call, "x", 1);
 }
 
+/* The process exits while the first call's handler runs. The second call came in the same turn: its handler must not be
+ * called after Torc's exit handler has returned. */
 static void exit_while_handling(void)
 {
     struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};

@@ -2,9 +2,10 @@
  * Watch and List, torc_health_shutdown, the stop of the server, clients that read slowly or send malformed requests,
  * limits, and misuse.
  *
- * setup makes a runtime, a started server, its health service and a channel to the server for each test; teardown frees
- * them. The runtime has a thread of its own, except in test_slow_reader, which drives the loop itself. The tests write
- * requests and compare responses as bytes of protobuf. */
+ * For each test setup makes a runtime with a thread of its own, a started server, its health service and a channel to
+ * the server. test_slow_reader has setup_caller instead, and drives the loop itself. teardown frees all of this. Some
+ * tests make a second server on the runtime, and free it. The tests write requests and compare responses as bytes of
+ * protobuf. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,7 +149,7 @@ static void test_stop(void **state)
     assert_int_equal(torc_server_stop(server, -1), 0);
 }
 
-/* Asks List. Returns the status code of the RPC, and in *size the bytes of the response. Asserts that the first service
+/* Asks List. Returns the status code of the RPC, and in *size the size of the response. Asserts that the first service
  * of a response is "", and SERVING. */
 static int listed(size_t *size)
 {

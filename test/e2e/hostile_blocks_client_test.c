@@ -1,14 +1,14 @@
 /* Servers that leave header blocks unfinished while calls end. A server stalls inside a block, or stops reading so that
- * no RST_STREAM can leave, or sends so much at once that a turn of the client may end inside a block.
+ * the client cannot send RST_STREAM, or sends so much at once that a turn of the client may end inside a block.
  *
  * 20 calls at a time run to each of five servers, over plaintext and TLS; many end early, by deadlines or cancelled.
- * Asserts that each header of a call comes from its own server and its own request, and that calls end with OK, by
- * their deadline or cancelled. Runs for TORC_SOAK_SECONDS (4 by default), and up to a minute more until it has seen
+ * Asserts that each header that a call gets comes from the call's own server and request, and that calls end with OK,
+ * by their deadline or cancelled. Runs for TORC_SOAK_SECONDS (4 by default), and up to a minute more until it has seen
  * enough.
  *
- * The servers play in processes of their own, where each connection has a struct session and a thread. In the test's
- * process the loop's thread starts the calls and counts their results, and the test's thread cancels some calls. A
- * slot's lock keeps its call alive for torc_stream_cancel. */
+ * The servers play in two processes of their own, each connection on a thread. In the test's process the loop's thread
+ * starts the calls, counts their results and frees them, and the test's thread cancels some calls. A slot's lock keeps
+ * the slot's call alive for torc_stream_cancel. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -39,7 +39,7 @@ struct session {
     struct tc_rng rng;
     bool secure;                     /* over TLS */
     unsigned settings;               /* SETTINGS received; fake_h2_start has acknowledged the first */
-    struct request pending[PENDING]; /* requests that are not answered; the first n */
+    struct request pending[PENDING]; /* the first n: requests that are not answered */
     size_t n;
 };
 
@@ -183,7 +183,8 @@ struct world {
     atomic_bool over;  /* slots begin no more calls */
     /* running: slots that may still have a call. The others: calls by their outcome. */
     atomic_uint running, ok, late, cancelled, other;
-    /* Headers of others: their number, and the first as text. Written by the loop's thread. */
+    /* Complaints, about headers of other calls and about missing ones: their number, and the first as text. Written by
+     * the loop's thread. */
     atomic_uint foreign;
     char what[300];
 };
@@ -195,8 +196,8 @@ static void complain(struct world *w, const struct slot *s, const char *name, co
                  name, value);
 }
 
-/* Returns how many fields are the name of the call's server or the call's mark. Complains about each field that belongs
- * to another call. m: NULL has no fields. */
+/* Returns how many fields are the name of the call's server or the call's mark. Complains about each other field,
+ * except a filling with the call's mark. m: NULL has no fields. */
 static unsigned count_own(struct slot *s, const torc_metadata *m)
 {
     struct world *w = s->w;
@@ -290,8 +291,8 @@ static bool enough(struct world *w, unsigned seconds)
     return w->ok >= 20 * seconds && w->late + w->cancelled >= 20 * seconds;
 }
 
-/* Cancels some calls at random moments, until the test's time is over or a header of others was seen. Called on the
- * test's thread. */
+/* Cancels some calls at random moments, until the test's time is over or there is a complaint. Called on the test's
+ * thread. */
 static void cancel_some(struct world *w, unsigned seconds)
 {
     struct tc_rng rng;

@@ -1,9 +1,9 @@
 /* Clients that leave a header block unfinished while calls of the connection end. They pause before the CONTINUATION of
- * a request's headers or trailers, while deadlines of calls pass. Half of the connections read no answers, too, so that
- * the server cannot send the end of a call. Half, drawn independently, also send so much at once that a turn of the
- * server may end inside a block.
+ * a request's headers or trailers, while deadlines of calls pass. About half of the connections read no answers before
+ * they have sent everything, so that the server cannot send the end of a call. About half, drawn independently, send so
+ * much at once that a turn of the server may end inside a block.
  *
- * Six clients, each on its own thread, make one connection after another, three of them over TLS. A header block of a
+ * Six clients, three of them over TLS, each on its own thread, make one connection after another. A header block of a
  * request has the request's mark 1 to 60 times. The server checks that all marks in the metadata of a call are alike,
  * and answers with the mark; the client checks that a mark in an answer is that of its own request (an answer that is
  * only an end has none). Runs for TORC_SOAK_SECONDS (3 by default), and up to a minute more until it has seen enough.
@@ -41,7 +41,7 @@ static void complain(const char *text, const char *value, size_t len)
         snprintf(what, sizeof(what), "%s: %.*s", text, (int)TC_MIN(len, (size_t)100), value);
 }
 
-/* In the call's arena. */
+/* A call at the server; in the call's arena. */
 struct served_call {
     struct tc_server_call *call;
     char mark[32]; /* of the request's first field "mark"; "CLIENT.CALL", where CALL is random */
@@ -120,7 +120,7 @@ struct client {
     uint64_t end_ns; /* when TORC_SOAK_SECONDS are over, by the monotonic clock */
     pthread_t thread;
     struct tc_rng rng;
-    unsigned long marks[CALLS]; /* CALL of each mark, at the stream's id / 2 */
+    unsigned long marks[CALLS]; /* CALL of each mark; the index is the stream's id / 2 */
     bool open[CALLS];           /* requests whose end was not sent */
     uint32_t begun;             /* calls begun on this connection */
     unsigned settings;          /* SETTINGS received; fake_h2_start has acknowledged the first */
@@ -132,7 +132,7 @@ static void stall(struct client *c, unsigned most_ms)
     ppoll(NULL, 0, &t, NULL);
 }
 
-/* Answers a frame of the server, and checks the marks of an answer. arg: the struct client. */
+/* Acknowledges SETTINGS and PING. Checks the first mark of each header block. arg: the struct client. */
 static void on_frame(void *arg, struct hostile_peer *p, const struct fake_h2_frame *f)
 {
     struct client *c = arg;

@@ -2,12 +2,13 @@
  * off or break HTTP/2's rules (the rows of support/hostile, except those of TLS, from the client's side), slow and
  * silent clients, TLS that stops half way, garbage, streams that are reset at once, clients that never read.
  *
- * Each test forks a server process, whose CPU time and memory are measured. The attacks play on threads of the test's
- * process. Meanwhile the test's thread makes one RPC of a good client after the other; each must succeed. During an
- * attack the server grows by at most GROWN_KB. It holds no RPC up for more than HELD_MS: that is the duration of the
- * RPC or the CPU time of the server meanwhile, whichever is less. HELD_MS leaves room for a
- * machine whose caches other processes use: on a quiet machine the answers that never_read asks for cost 30 to 50 ms.
- * test_unfinished_requests attacks nothing and has its own bound of memory. With sanitizers no bound is asserted. */
+ * For each test serving_begin forks a server process, whose CPU time and memory are measured; serving_end ends it. The
+ * attacks play on threads of the test's process. Meanwhile the test's thread makes one RPC of a good client after the
+ * other, on a runtime that this thread drives; each RPC must succeed. During an attack the server grows by at most
+ * GROWN_KB, and holds no RPC up for more than HELD_MS. An RPC is held up for its duration, or for the server's CPU time
+ * meanwhile if that is less. HELD_MS leaves room for a machine whose caches other processes use: on a quiet machine the
+ * answers that never_read asks for cost 30 to 50 ms. test_unfinished_requests attacks nothing and has its own bound of
+ * memory, and none of time. Bounds are asserted only where FOOTPRINT_MEASURED. */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -194,7 +195,7 @@ struct witness {
     torc_runtime *rt;
     torc_channel *ch;
     unsigned rpcs;
-    double longest_ms; /* the most CPU time of the server during one RPC, or the RPC's duration if that is less */
+    double longest_ms; /* the most that an RPC was held up: its duration, or the server's CPU time meanwhile if less */
 };
 
 static void witness_begin(struct witness *w)

@@ -3,9 +3,10 @@
  * time stay bounded; calls over the same loop to a backend outside the mesh are not affected.
  *
  * The plays are the rows of support/hostile and the responses below. open_world forks a process whose servers play
- * over plaintext, without the rows for TLS, and another whose servers play all rows over TLS. Plays run in batches:
- * BATCH channels at a time, each with a play as its control plane, make one RPC each. The runtime `rt` has a thread of
- * its own, on which on_result runs; the test's thread waits and measures. `load` calls the good backend meanwhile. */
+ * over plaintext, without the rows for TLS, and another whose servers play everything over TLS. Plays run in batches:
+ * up to BATCH channels at a time, each with a play as its control plane, make one RPC each. play_batch frees the
+ * channels. The runtime `rt` has a thread of its own, on which on_result runs; the test's thread waits and measures.
+ * Meanwhile `load`, with a thread of its own, calls the good backend. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,12 @@
-/* Backends that send endlessly, as fast as they can. Each RPC ends with a text that names the cause, and the next RPC
- * begins; in the rows that send messages one RPC reads on. Meanwhile calls to another backend over the same loop go on.
+/* Backends that send endlessly, as fast as they can (header_bombs: one block for each request). Each RPC ends with a
+ * text that names the cause, and the next RPC begins; in the rows that send messages one RPC reads on. Meanwhile calls
+ * to another backend over the same loop go on.
  *
  * The servers play in processes of their own, one for plaintext and one for TLS. Each row gets a channel and a struct
- * endless_run, and plays for FOR_MS, then for up to PATIENCE_MS more until it has shown its outcome. Callbacks run on
- * the thread of the runtime `rt`, which starts the next RPC; the test's thread starts the first RPC, waits, and cancels
- * the last. If $HOSTILE_ONLY is set, only rows whose name contains it are played. */
+ * endless_run, which `play` owns, and plays for FOR_MS, then for up to PATIENCE_MS more until it has shown its outcome.
+ * Callbacks run on the thread of the runtime `rt`: on_done starts the next RPC and frees the one that ended. The test's
+ * thread starts the first RPC, waits, and cancels the last. The calls to the other backend begin on a thread of the
+ * load. If $HOSTILE_ONLY is set, only rows whose name contains it are played. */
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -173,7 +175,7 @@ static void key_updates_between_messages(struct hostile_peer *p)
 static const struct endless {
     const char *name;
     hostile_play_fn *play;
-    const char *text;    /* of each RPC's end; NULL: it reads on */
+    const char *text;    /* of each RPC's end; NULL: the RPC reads on */
     const char *or_else; /* another text; which limit is met first depends on the machine's speed */
     bool tls;
 } rows[] = {
@@ -288,7 +290,7 @@ static void run_for_a_while(struct endless_run *run)
     pthread_mutex_unlock(&run->lock);
 }
 
-/* Plays a row. Returns false if a call to the other backend took longer than LONGEST_MS_MAX; never where
+/* Plays a row. Returns false if a call to the other backend took longer than LONGEST_MS_MAX; always returns true where
  * FOOTPRINT_MEASURED is false. */
 static bool play(size_t i)
 {

@@ -1,6 +1,10 @@
 /* Threads that act while a function of Torc is in its middle: they free the stream or finish the call that the function
  * uses, or they fork while the function has locked a mutex. An allocator of the test has such a thread run when the
- * function allocates, and waits for the thread. AddressSanitizer sees a stream or a call that is used after its end. */
+ * function allocates, and waits for the thread. AddressSanitizer sees a stream or a call that is used after its end.
+ *
+ * setup makes a server with its services, and a channel to it, on one runtime that has a thread of its own; teardown
+ * frees them. The test's thread sets `armed`, then calls the function. The other thread runs `armed` and ends before
+ * the allocation returns. A test frees its stream, unless the other thread has. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -65,8 +69,8 @@ static torc_reflection *reflection;
 static torc_channel *ch;
 static torc_stream *stream;
 static torc_server_call *call; /* of `stream` */
-static atomic_int begun, over;
-static char large[4096]; /* more than the bytes that a function packs without an allocation */
+static atomic_int begun, over; /* begun: `call` is set; over: the call was released */
+static char large[4096];       /* more than the bytes that a function packs without an allocation */
 
 static void on_released(void *arg)
 {
@@ -133,7 +137,7 @@ static void on_passed(void *arg)
     atomic_store((atomic_int *)arg, 1);
 }
 
-/* Returns when the loop is past the event that released a stream or a call: it has no reference left. */
+/* Returns when the loop is past the event that released a stream or a call: the loop has no reference to it left. */
 static void loop_pass(void)
 {
     atomic_int passed = 0;
@@ -279,7 +283,7 @@ static void test_finish_in_finish(void **state)
 
 static int child_status;
 
-/* Forks. The child has `check` as its exit status, and is killed if it hangs. */
+/* Forks. The child exits with the result of `check`; it is killed if it hangs. Waits for the child. */
 static void fork_and_check(int (*check)(void))
 {
     pid_t child = fork();
@@ -398,7 +402,7 @@ static void *fork_with_typed(void *arg)
     return NULL;
 }
 
-/* torc_orca_record has the lock of the runtime when it allocates a value. */
+/* Forks inside torc_orca_record, which has the runtime's lock when it allocates a value. The child runs `check`. */
 static void fork_in_record(int (*check)(void))
 {
     stream_open();

@@ -1,10 +1,13 @@
-/* Interceptors that delay an RPC, or its hedged attempts side by side, and resume it in time or too late. Whatever ends
- * the RPC, on_end comes once. Also hooks that free the stream or the channel of their RPC, and hooks that fork.
+/* Interceptors that delay an RPC, or its hedged attempts side by side, and resume them in time or too late. Whatever
+ * ends the RPC, on_end comes once. Also hooks that free the stream or the channel of their RPC, and hooks that fork.
  *
- * kits/watch.h has the channel with the interceptors "outer" and "inner", their events, and the fixtures that each test
- * gets. Many tests go through all hooks that can delay (KIT_WATCH_START to KIT_WATCH_STATUS). The test's thread
- * drives the client's runtime, so hooks and callbacks run inside torc_runtime_poll and the functions that wait; the
- * backend has a thread of its own. The teardown resumes what a test has left. */
+ * The fixtures of kits/watch.h give each test a runtime and a channel with the interceptors "outer" and "inner". The
+ * teardown frees both and resumes the delays that a test has left. test_hedges_side_by_side replaces the channel by one
+ * with an interceptor of its own. Many tests go through all hooks that can delay (KIT_WATCH_START to KIT_WATCH_STATUS).
+ *
+ * The test's thread drives the client's runtime, so hooks and callbacks run inside torc_runtime_poll, torc_runtime_free
+ * and the functions that wait. The backend has a thread of its own and is reached over real sockets.
+ * test_late_second_attempt has a second runtime, with a thread, whose channel has no interceptors. */
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -66,7 +69,7 @@ static void test_pending_and_deadline(void **state)
 }
 
 /* The deadline passes while on_attempt delays the second attempt. The loop takes in the resumption and the deadline in
- * one turn: the attempt ends before it is sent, but the first attempt was sent. */
+ * one turn: the second attempt ends before it is sent, but the first attempt was sent. */
 static void test_late_second_attempt(void **state)
 {
     (void)state;
@@ -89,7 +92,8 @@ static void test_late_second_attempt(void **state)
         if (r && kit_watch.inner.pending)
             kit_watch_resume(&kit_watch.inner, 0, NULL); /* without effect: the RPC has ended */
     }
-    /* An RPC of another runtime that begins later, and has a later deadline, ends. */
+    /* Waits until the deadline has passed, but does not drive the loop: an RPC of another runtime, which begins later
+     * and has a longer timeout, reaches its deadline. */
     torc_runtime *other = kit_backends_runtime(TORC_RUNTIME_THREAD);
     torc_channel *ch = kit_backends_channel(kit_watch.kit, other, NULL, NULL);
     torc_result *late = torc_unary(ch, KIT_WATCH_HANG, "m", 1, &o);
@@ -355,8 +359,8 @@ static void free_channel(torc_rpc *rpc)
     kit_watch.ch = NULL;
 }
 
-/* A hook frees the stream or the channel: the RPC ends, on_end comes once, and up to the sent message the status is
- * CANCELLED. */
+/* A hook frees the stream or the channel: the RPC ends, and on_end comes once. If the hook is one of those before the
+ * response (up to KIT_WATCH_SENT), the status is CANCELLED. */
 static void test_freed_in_hooks(void **state)
 {
     (void)state;

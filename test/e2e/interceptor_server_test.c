@@ -1,10 +1,11 @@
 /* Interceptors of servers: what they see and in which order, refusals, delays, and what they add.
  *
  * setup makes a server with the interceptors "outer" and "inner" of kits/watch.h, and a channel to the server, for each
- * test; teardown frees both and asserts that the interceptors were released once. Some tests call setup and teardown
- * between their scenes. Server and channel share one runtime, which the test's thread drives: hooks, handlers and
- * callbacks run inside torc_runtime_poll and the functions that wait. `refusals` lists the hooks with a verdict. The
- * words of kit_watch.events are in kits/watch.h ("i.7": on_end of "inner" with status 7). */
+ * test; teardown frees both and asserts that the interceptors were released once. Some tests free all of this and make
+ * it again between their scenes. Server and channel share one runtime, which the test's thread drives: hooks, handlers
+ * and callbacks run inside torc_runtime_poll, the functions that wait, and those that free the server or the runtime.
+ * `refusals` lists the hooks of a server that return a verdict. The words of kit_watch.events are in kits/watch.h
+ * ("i.7": on_end of "inner" with status 7). */
 #include <stdio.h>
 #include <string.h>
 
@@ -148,7 +149,7 @@ static void test_order(void **state)
     kit_watch_expect_events(""); /* Torc answers by itself */
 }
 
-/* The hooks at which "inner" refuses the RPC, or delays it. */
+/* The hooks at which "inner" refuses the RPC, delays it, or frees the server. */
 static const struct {
     enum kit_watch_hook at;
     int handled;        /* calls of the handler */
@@ -238,8 +239,9 @@ static void test_pending_and_deadline(void **state)
         int64_t timeout_ms = 10;
         kit_watch_delay(&kit_watch.inner, refusals[i].at);
         kit_watch_expect(KIT_WATCH_ECHO, timeout_ms, TORC_STATUS_DEADLINE_EXCEEDED, "");
-        /* On a slow machine the RPC ends before the hook is called. Then an RPC without a deadline, before the next
-         * try, shows that the server has seen that end. */
+        /* On a slow machine the RPC may end before its hook is called: the test then tries again with a longer
+         * deadline. Before the next try, an RPC without a deadline shows that the server has seen the end of the last
+         * try. */
         while (!kit_watch.inner.pending) {
             kit_watch.inner.at = KIT_WATCH_NEVER;
             kit_watch_expect(KIT_WATCH_ECHO, 0, TORC_STATUS_OK, "");

@@ -1,11 +1,12 @@
-/* Delays by a server's interceptor that other threads end, in changing order, while RPCs run, are cancelled, or end
- * with their server. Whatever happens, on_end comes once for each on_start. For the thread sanitizer.
- * TORC_THREAD_ROUNDS: how many servers, one after another (30 by default).
+/* A server's interceptor delays RPCs, and other threads resume them in changing order, while RPCs run, are cancelled,
+ * reach their deadlines, or end with their server. Whatever happens, on_end comes once for each on_start. For the
+ * thread sanitizer. TORC_THREAD_ROUNDS: how many servers, one after another (30 by default).
  *
- * In a round, hooks run on the loop's thread of the server and put their delays into `crowd`; RESUMERS threads take
- * them out and resume them. Handlers run on the loop's thread or on a pool. The test's thread starts and cancels unary
- * RPCs, another thread runs one stream. The results of the unary RPCs come on the loop's thread of the client. The
- * test's thread frees the server at a random moment, then the rest. */
+ * In a round, hooks run on the loop's thread of the server and put their delays into `crowd`; RESUMERS threads take the
+ * delays out and resume the RPCs. Handlers run on the loop's thread or on a pool. The test's thread starts and cancels
+ * unary RPCs, another thread runs one stream. The results of the unary RPCs come on the loop's thread of the client.
+ * The test's thread frees the server at a random moment, and then channel, pool and runtimes. The resumers end last: a
+ * delay may outlive its server and the runtime. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

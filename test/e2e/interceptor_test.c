@@ -1,5 +1,5 @@
-/* Interceptors of a channel: the order of their hooks, what each verdict does at each hook, which metadata they add,
- * which messages they replace, and which lists of interceptors a channel rejects.
+/* Interceptors of a channel: the order of their hooks, also with retries and hedges, what each verdict does at each
+ * hook, which metadata they add, which messages they replace, and which lists of interceptors a channel rejects.
  *
  * The channel, its two interceptors ("outer" and "inner") and the backend come from support/kits/watch.h: each test has
  * a new runtime and channel, and all share the backend. Some tests free this channel and make another one, with
@@ -47,7 +47,7 @@ static void test_refused(void **state)
     (void)state;
     static const struct {
         enum kit_watch_hook at;
-        const char *events; /* NULL: not compared */
+        const char *events; /* all of them; NULL: only their end is compared */
     } cases[] = {
         {KIT_WATCH_START, "os is o=7 i.7 o.7"}, /* an interceptor whose on_start refuses gets no on_status */
         {KIT_WATCH_ATTEMPT, NULL},
@@ -280,7 +280,8 @@ static int append_letter(torc_rpc *rpc, int sent, torc_message **message, void *
     return 0;
 }
 
-/* Makes another channel for the kit, with two interceptors: the outer one appends "a", the inner one "b". */
+/* Makes another channel for the kit, with two interceptors: the outer one appends "a", the inner one "b". Sent messages
+ * have 40 bytes at most. */
 static void use_letters(void)
 {
     static char letters[] = "ab";

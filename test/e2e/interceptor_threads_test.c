@@ -95,7 +95,7 @@ static struct {
     size_t n;
     bool over;                 /* no further delay comes: resumers end when n is 0 */
     unsigned turn;             /* calls of crowd_hook so far; used on the loop's thread only */
-    int starts, ends, results; /* calls of on_start, of on_end and of crowd_result */
+    int starts, ends, results; /* calls of crowd_start, crowd_end and crowd_result */
 } crowd = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 /* Delays two hooks of three: leaves the torc_pending for a resumer. Returns the verdict. */

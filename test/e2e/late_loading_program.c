@@ -1,6 +1,6 @@
 /* One RPC with google_default credentials (TLS, and a token over HTTP) to the target that is the first argument. Prints
- * the outcome. Exits with 1 if the credentials or the channel cannot be made, otherwise with 0, also if the RPC fails.
- * An application of the shared library, for test/e2e/late_loading_test.py. */
+ * the outcome. Exits with 1 if the target is missing, or the credentials or the channel cannot be made; otherwise with
+ * 0, also if the RPC fails. An application of the shared library, for test/e2e/late_loading_test.py. */
 #include <stdio.h>
 #include <stdlib.h>
 

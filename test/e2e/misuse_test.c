@@ -1,11 +1,12 @@
 /* Handles that are misused: NULL arguments, calls in the wrong state, streams that are freed inside each callback or
- * closed while callbacks run on another thread, channels and servers that are freed twice. Each RPC that was accepted
- * has exactly one last callback. Streams with callbacks free their argument in the last one, so that a sanitizer sees a
- * callback that comes later.
+ * closed while callbacks run on another thread, channels and servers that are freed twice. Each accepted RPC with
+ * callbacks has exactly one last callback. The last callback of a stream frees the argument of the callbacks, so that a
+ * sanitizer sees a callback that comes later.
  *
- * All tests share an echo server (kits/backends.h), a channel, and a runtime whose thread runs the callbacks. Tests of
- * the end of a runtime, and of handles that are freed twice, make a runtime of their own; with TORC_RUNTIME_CALLER its
- * callbacks run on the test's thread. */
+ * The tests share an echo server (kits/backends.h), a channel, and a runtime whose thread runs the callbacks. Tests of
+ * the end of a runtime, and of handles that are freed twice, make a runtime and a channel of their own;
+ * test_server_freed_twice makes a server too. With TORC_RUNTIME_CALLER the callbacks of such a runtime run on the
+ * test's thread. test_cancel_releases_a_receiver has a thread that waits for messages. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /* ORCA of a server (torc/orca.h): load reports at the end of RPCs, and out of band by OpenRcaService. A channel gets
- * them over a real socket, and generated code unpacks them.
+ * the reports over a real socket, and the test unpacks them with generated code.
  *
  * Each test has a channel, and a server with a torc_orca whose shortest interval is LEAST_MS; one test has a torc_orca
  * without the service. Server and channel have a runtime each, with a thread: handlers run on the server's thread, and
@@ -144,7 +144,7 @@ static int teardown(void **state)
     return torc_runtime_free(rt);
 }
 
-/* Returns the report in these bytes, in the arena; never NULL. */
+/* Unpacks the report into the arena. Never returns NULL. */
 static const report_t *unpack(const void *bytes, size_t n)
 {
     const report_t *r = (const report_t *)torc_protobuf_c_unpack(&xds__data__orca__v3__orca_load_report__descriptor,
@@ -165,7 +165,7 @@ static const report_t *work(const char *method, const char *request)
     return report;
 }
 
-/* Opens a stream of reports with this OrcaLoadReportRequest of n bytes. The caller frees it. */
+/* Opens a stream of reports with this OrcaLoadReportRequest of n bytes. The caller frees the stream. */
 static torc_stream *watch(const void *request, size_t n)
 {
     torc_stream *s = torc_stream_open(ch, SERVICE, NULL, NULL);

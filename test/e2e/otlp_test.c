@@ -1,8 +1,9 @@
 /* Runs examples/otlp (the program interop_otlp) against a server of this test, which unpacks the span and the metric
- * with generated code. If the receiver rejects spans, or nobody listens, the program fails and prints the reason.
+ * with generated code. If the server rejects spans, or nobody listens, the program fails and prints the reason.
  *
- * Each test has a server (kits/backends.h), whose thread calls on_trace and on_metrics. They store the unpacked
- * requests in `received`, in an arena that teardown frees. */
+ * The program is a child process that reaches the server over a real socket. Each test has a server (kits/backends.h),
+ * which test_no_receiver stops. The server's thread calls on_trace and on_metrics, which store the unpacked requests in
+ * `received`, in an arena that teardown frees after the server. */
 #include <pthread.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@ extern char **environ;
 /* The server's thread and the test share this. The test reads the requests when the program has ended. */
 static struct {
     pthread_mutex_t mutex;                        /* guards the fields below */
-    torc_arena *arena;                            /* has the requests */
+    torc_arena *arena;                            /* has the requests below */
     const Otlp__ExportTraceServiceRequest *trace; /* the last one; NULL: none, or it was malformed */
     const Otlp__ExportMetricsServiceRequest *metrics;
     int64_t rejects; /* the number of spans that the server says it rejects; set by the test */

@@ -3,8 +3,9 @@
  *
  * The test's own process never calls Torc, so each scene is the first to use Torc and OpenSSL: an exit handler that a
  * scene registers before this use runs after Torc's handler. Most scenes have a second thread, `other`, which is inside
- * a function of Torc at the moment in question; code_of_other says what the function returned. Scenes that exit end in
- * an exit handler of this file. Semaphores give the order of the threads' steps. */
+ * a function of Torc at the moment in question; code_of_other says what the function returned. Scenes that call exit
+ * end in an exit handler of this file if all goes well. Semaphores give the order of the threads' steps. Only the
+ * scenes with a fork inside a callback have a backend (kits/backends.h). */
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <poll.h>
@@ -93,7 +94,8 @@ static void look_again(void)
 static torc_runtime *rt;
 static torc_channel *ch;
 static pthread_t other;
-/* began: a function holds its thread. go_on: that function may return. returned: the function of `other` has. */
+/* began: a function holds its thread. go_on: hold_thread may return. returned: Torc's function, which `other` was in,
+ * has returned. */
 static sem_t began, go_on, returned;
 static int code_of_other; /* what the function of `other` returned; TORC_EFORK for one without a result */
 
@@ -447,8 +449,8 @@ static unsigned n_done, n_fine, n_behind; /* calls of on_done, those of them wit
 static pid_t child_of_callback;
 static int child_status = -1; /* of the child of the callback, as waitpid gives it */
 
-/* The parent waits for the child's end: if the child wrongly writes to the connections that they share, its bytes come
- * first. */
+/* The parent waits for the child's end: if the child wrongly writes to the connections that both share, the child's
+ * bytes come first. */
 static void fork_here(void)
 {
     child_of_callback = fork();

@@ -5,9 +5,12 @@
  * TORC_PROCESS_SEED: the first seed (1 by default); TORC_PROCESS_KIND: one kind (exits, forks or cancels). Run a failed
  * process again by its kind, its seed and TORC_PROCESS_ROUNDS=1.
  *
- * The test's own process has no threads and never initialises OpenSSL. The servers are another process, and each round
- * forks a further one from the test's. A process of a round has THREADS threads that make calls all the time, with a
- * new channel for each call. After a moment this process exits, forks, or cancels the threads. */
+ * The test's own process has no threads and never initialises OpenSSL. The servers (a TLS backend and a fake metadata
+ * server) are another process, and each round forks a further process from the test's. A process of a round has THREADS
+ * threads that make calls over real sockets all the time, with a new channel for each call. Next to them run the
+ * threads of the runtimes and, before a fork, a thread that replaces the file of the CA certificate. After a moment the
+ * process exits, forks, or cancels the threads that make calls. Forks are skipped with the thread and the address
+ * sanitizer. */
 #include <dirent.h>
 #include <openssl/crypto.h>
 #include <poll.h>
@@ -300,7 +303,7 @@ static void end_by_exit(uint64_t seed)
 /* --- fork --- */
 
 #ifndef NO_FORK
-/* Has the file of the CA certificate change all the time, in its size too. */
+/* A thread: replaces the file of the CA certificate again and again, each time with another size. */
 static void *change_files(void *arg)
 {
     (void)arg;

@@ -1,8 +1,9 @@
 /* grpc.reflection of a server (torc/reflection.h), asked by a channel on the same runtime over a real socket.
  *
  * Each test has a server with the service of the stub mirror.proto, and with the descriptors of the stubs mirror.proto
- * and kinds.proto; a test may add further ones, stubs or files made by hand (add_file). The runtime's thread serves,
- * and the test's thread waits for the answers. Unpacked answers are in `arena`, which teardown frees. */
+ * and kinds.proto. A test may add descriptors, of other stubs or of files made by hand (add_file). Two tests make
+ * servers of their own on the same runtime. The runtime's thread serves, and the test's thread waits for the answers.
+ * Packed requests and unpacked answers are in `arena`, which teardown frees. */
 #include <string.h>
 
 #include <torc/protobuf_c.h>
@@ -30,7 +31,7 @@ typedef Grpc__Reflection__V1__ServerReflectionResponse response_t;
 #define NUMBERS KIND(ALL_EXTENSION_NUMBERS_OF_TYPE)
 #define SERVICES KIND(LIST_SERVICES)
 /* The imports of kinds.proto that every server with reflection has, as expect_files takes them. kinds.proto also
- * imports other.proto and unused.proto. */
+ * imports other.proto and unused.proto, which `server` has only if a test adds them. */
 #define WELL_KNOWN                                                                                                     \
     "google/protobuf/any.proto google/protobuf/duration.proto google/protobuf/empty.proto "                            \
     "google/protobuf/struct.proto "                                                                                    \
@@ -233,7 +234,7 @@ static void on_own(torc_server_call *call, void *arg)
     torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
 }
 
-/* The services that the handler of "*" answers are not listed, also if the server has limits for one of their methods
+/* The services that the handler of "*" answers are not listed, even if the server has limits for one of their methods
  * or for all of them: nobody registered these services. A service with a method of its own is listed. */
 static void test_services_of_any_method(void **state)
 {

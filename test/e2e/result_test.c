@@ -2,8 +2,8 @@
  * an RPC for whose result there is no memory.
  *
  * All tests share an echo server (kits/backends.h), whose method a.B/Details ends as the request says, and a channel.
- * The test's thread drives the client. All memory of Torc in this process comes from an allocator of the test, which
- * can refuse blocks of one size. */
+ * The server's loop has a thread; the test's thread drives the client. All memory of Torc in this process, the server's
+ * too, comes from an allocator of the test, which can refuse blocks of one size. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

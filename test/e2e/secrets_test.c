@@ -1,11 +1,13 @@
-/* Tokens do not outlive their use in Torc's memory. The test makes RPCs over TLS, some retried or hedged, with tokens
- * of an application, of a file and of a metadata server. Meanwhile it searches each block that Torc's code frees or
- * reallocates on a thread of the client.
+/* Tokens do not outlive their use in Torc's memory. Three tests make RPCs over TLS, some retried or hedged, with
+ * tokens of an application, of a file and of a metadata server. Meanwhile each block that Torc's code frees or
+ * reallocates on a thread of the client is searched for the token. other_metadata_is_found shows that the search finds
+ * what is left.
  *
- * The linker puts __wrap_free and __wrap_realloc in the place of the functions that Torc and the test call. Libraries
+ * The linker puts __wrap_free and __wrap_realloc in the place of free and realloc, in Torc and in the test. Libraries
  * such as OpenSSL call the functions of libc: their blocks are not searched. Nor are blocks that the servers' threads
  * free, since servers receive tokens. All tests share the servers: a TLS backend (kits/backends.h) and a metadata
- * server. Each call of use() has a client's runtime of its own, which the test's thread drives. */
+ * server, each with a thread. Each call of use() has a client's runtime of its own, which the test's thread drives.
+ * Torc fetches the tokens of the file and of the metadata server on threads of its own, which count as the client's. */
 #include <dirent.h>
 #include <malloc.h>
 #include <stdatomic.h>
@@ -56,7 +58,7 @@ static bool is_server(void)
     return false;
 }
 
-/* Searches a block that is about to be freed. NULL is allowed. */
+/* Searches a block that is about to be freed or reallocated. NULL is allowed. */
 static void look(void *ptr)
 {
     const char *text = needle;

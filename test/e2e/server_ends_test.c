@@ -24,8 +24,8 @@ static char *bound; /* the server's address; freed with torc_free */
  * ended: RPCs that have ended. */
 static atomic_int begun, goes_on, done, ended;
 
-/* Counts the calls. The first one waits for `goes_on`, and then long enough for a torc_server_free that does not wait
- * to return first. */
+/* Counts the calls. The first one waits for `goes_on`, and then so long that a torc_server_free that fails to wait for
+ * the handler returns first. */
 static void on_slow(torc_server_call *call, const torc_message *request, void *arg)
 {
     (void)request, (void)arg;
@@ -173,7 +173,7 @@ static void test_reuse_port_after_an_end(void **state)
 
 /* --- inside a turn in which the part of the server is still to be made --- */
 
-/* inside: the callback is in the turn. returned: it is done. releases: calls of on_release. */
+/* inside: the callback is in the turn. returned: the callback is done. releases: calls of on_release. */
 static atomic_int inside, returned, releases;
 
 static void on_release(void *arg)
@@ -261,7 +261,7 @@ static void test_start_before_the_part_is_made(void **state)
 {
     (void)state;
     const struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 20000};
-    torc_runtime *clients[2]; /* each with a connection of its own: the second is the second runtime's */
+    torc_runtime *clients[2]; /* each with a connection of its own; the second connection is on more[0] */
     torc_channel *ch[2];
     server_make_beside(start_in_the_turn, TORC_RUNTIME_CALLER);
     begun = 1; /* no call is slow */

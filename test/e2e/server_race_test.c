@@ -46,7 +46,7 @@ static unsigned chance(unsigned n)
     return x % n;
 }
 
-/* The queue has room: a round makes fewer RPCs. It is open: a round closes it after the server's end. */
+/* The queue has room: a round makes fewer RPCs. The queue is open: a round closes the queue after the server's end. */
 static void hand_over(torc_server_call *call)
 {
     pthread_mutex_lock(&queue.mutex);

@@ -36,6 +36,7 @@ enum {
     MOST_S_PER_RESTART = 60
 };
 
+/* Server i of the head, over its restarts: the servers that have its port, one after the other. */
 struct node {
     torc_server *server;
     char address[32];   /* "127.0.0.1:PORT", for all servers of the node */

@@ -1,12 +1,12 @@
 /* Servers on several runtimes: how connections spread, limits and health over all runtimes, stops and ends, also at
- * random moments.
+ * random moments, and lists of runtimes that are refused.
  *
  * `server` runs on the four runtimes of `rts`, whose threads call the handlers. a.B/Where answers with the index of the
  * runtime that has the client's connection, a.B/Hold leaves its call in `held` until the test finishes the call, and
- * a.B/Free frees the server inside the handler. setup makes the runtimes and the server. A test may replace the server
- * by one with other options; most tests start theirs by server_start. teardown expects that the last server's three
- * handlers were released. The test's thread drives the clients. The last test makes runtimes and servers itself, and
- * has channels on three runtimes with threads.
+ * a.B/Free frees the server inside the handler. setup makes the runtimes and the server. A test may replace the
+ * server by another; most tests start theirs by server_start. teardown expects that the last server's three handlers
+ * were released. The test's thread drives the clients. The last test makes runtimes and servers itself, and has
+ * channels on three runtimes with threads; sometimes another thread stops a server while the test's thread ends it.
  *
  * TORC_THREAD_ROUNDS: how many servers end at random moments (40 by default). */
 #include <pthread.h>

@@ -1,8 +1,8 @@
-/* Servers of the public API (torc/server.h), called through a channel on another runtime: both kinds of handlers,
- * answers from the loop and from other threads, waits, back-pressure, events, deadlines, compression, ends. Each test
- * has a server with five methods on `rt`, which has a thread unless setup_caller made it, and a channel on `client_rt`,
- * which has a thread. Handlers answer at once, or leave the call in `queue`: the test takes it by next_call and
- * finishes it. A test that frees the server or `rt` sets the variable to NULL. expect_end frees the stream. */
+/* Servers of the public API (torc/server.h): both kinds of handlers, answers from any thread, waits, back-pressure,
+ * events, deadlines, compression, ends. Each test has a server with five methods on `rt`, and a channel on
+ * `client_rt`. Each runtime has a thread, but with setup_caller the test's thread drives `rt`. Handlers and events run
+ * on `rt`. A handler answers at once, or leaves the call in `queue`: the test takes it by next_call, and the test or
+ * an event finishes it. A test that frees the server or `rt` sets the variable to NULL. expect_end frees the stream. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

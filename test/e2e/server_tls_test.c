@@ -1,12 +1,13 @@
 /* Servers with TLS: each address has its credentials, the client's certificate reaches the handler and the
- * application's own check, files are reloaded, a new connection can take the place of a handshake, and neither side
- * accepts credentials for the other.
+ * application's own check (the hook), files are reloaded, a new connection can take the place of a handshake, and
+ * neither side accepts credentials for the other.
  *
  * `root` has issued leaf, client and twice; `other_root` has issued second_leaf and nobody. The tests share these
- * certificates, the runtime `rt`, which has a thread, and `server`, to which they add addresses (listen_with). Tests of
- * hooks and of handshakes make servers of their own on `rt` (server_with). The thread of `rt` calls handlers, on_verify
- * and on_line; test_a_handshake_fails_as_it_makes_room sets `rt` to a runtime that it drives itself. `ask` makes one
- * client, with a runtime that the test's thread drives. */
+ * certificates, the runtime `rt`, which has a thread, and `server`, to which they add addresses (listen_with). Tests
+ * of hooks and of handshakes make servers of their own on `rt` (server_with). The thread of `rt` calls handlers,
+ * on_verify and on_line; test_a_handshake_fails_as_it_makes_room sets `rt` to a runtime that it drives itself. `ask`
+ * makes one client, with a runtime that the test's thread drives. Two tests answer for the hook on another thread
+ * (accept_later). */
 #include <netinet/in.h>
 #include <openssl/x509.h>
 #include <pthread.h>
@@ -191,9 +192,10 @@ static void test_each_address_has_its_own(void **state)
 
 enum how { ACCEPT, REFUSE, LATER }; /* LATER: on_verify does not answer */
 
-/* The `arg` of on_verify and on_release: the test's, and valid until on_release. The server's loop calls both. The test
- * reads asked, released and pending once it has waited for the post that follows (await), and changes how and expected
- * between its questions. */
+/* The `arg` of on_verify and on_release: the test's, and valid until on_release. The server's loop calls on_verify.
+ * on_release is called by the loop too, or by accept_later if its answer comes after the server's end. What the two
+ * callbacks write is read after the post that follows (await). The test sets `how` and `expected` while no client is
+ * being checked. */
 struct hook {
     enum how how;
     int asked, released;
@@ -287,7 +289,7 @@ static char *server_with(torc_server **s, torc_credentials *c, int64_t handshake
     return bound;
 }
 
-/* Makes the file `name` in `dir`, or replaces it at once. */
+/* Makes the file `name` in `dir`, or replaces it atomically. */
 static void put(const char *name, const char *text)
 {
     char path[128], fresh[144];
@@ -408,7 +410,7 @@ static void test_a_hook_answers_later(void **state)
     torc_free(address);
 }
 
-/* While the hook has not answered, the handshake times out, and the RPC fails, or the server is freed. An answer after
+/* Before the hook answers, either the handshake times out and the RPC fails, or the server is freed. An answer after
  * that only gives up the peer, and then the hook is released. */
 static void test_a_hook_that_does_not_answer(void **state)
 {

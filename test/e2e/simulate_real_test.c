@@ -32,8 +32,8 @@
 #include "support/sanitizer.h"
 
 /* A backend takes SERVICE_MS for an RPC. In an example with `slow`, every second backend takes SLOWNESS times as long.
- * In an example with `dies`, backend DYING dies at DEATH_MS. These times count from the moment at which torc
- * simulate begins to count calls. */
+ * In an example with `dies`, backend DYING dies DEATH_MS after the moment at which torc simulate begins to count
+ * calls. */
 enum { CLIENTS = 40, BACKENDS = 40, SERVICE_MS = 100, SLOWNESS = 3, DYING = 17, DEATH_MS = 1250, LEAST_CALLS = 100000 };
 enum { DESCRIPTORS = 6000, WARM_UP_CALLS = 80 }; /* files that the process may need; RPCs of a round of warm_up */
 
@@ -170,7 +170,7 @@ static void end_until(struct calls under_way[2], uint64_t until_us)
 }
 
 /* Frees the backend's server, which closes its connections, and waits until the RPCs under way there have failed.
- * Then turns each client until it has nothing to do: by then it has seen its connection close. */
+ * Then turns each client until the client has nothing to do, and so has seen its connection close. */
 static void die(struct backend *b, const struct calls under_way[2])
 {
     torc_server_free(b->server);

@@ -1,9 +1,10 @@
 /* Streams for threads that wait: time limits, several senders, and streams that one thread finishes or frees while
- * another uses them. Each test runs on a runtime with a thread, and on one that the waiting threads drive.
+ * another uses them. Each test runs twice: once `rt` has a thread, and once the threads that wait drive `rt`.
  *
  * Each test has an echo server (kits/backends.h), whose loop has a thread of its own, and the channel `ch` to it on
- * `rt`. "a.B/Deaf" does not read, and does not answer. Three tests look inside a torc_stream (api/call_object.h) to
- * know that another thread waits: at `receiving` and `end` under the runtime's lock, or at the count of references. */
+ * `rt`. test_results_outlive_the_runtime makes its RPCs on a further runtime, with a thread, which it frees.
+ * "a.B/Deaf" does not read, and does not answer. Three tests look inside a torc_stream (api/call_object.h) to know
+ * that another thread waits: at `receiving` and `end` under the runtime's lock, or at the count of references. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -4,8 +4,9 @@
  *
  * Once is unary, Each streams responses, Last streams requests, and Both streams both; all messages are Kinds. Each
  * test has a server on a runtime, whose thread calls the handlers. The handler `both` leaves its call to both_thread, a
- * thread that waits. `serve` starts the server with a test's handlers, whose `arg` is &one, and opens the channel `ch`
- * to it on the same runtime. */
+ * thread that waits for the requests. `serve` starts the server with a test's handlers, whose `arg` is &one, and opens
+ * the channel `ch` to it on the same runtime. test_refused, test_many_methods and test_strict add handlers to a server
+ * that is not started; the last two write by hand the tables that generated code has. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -115,7 +116,7 @@ static void both(torc_server_call *call, void *arg)
 }
 
 static const Handlers all = {.size = sizeof(Handlers), .once = once, .each = each, .last = last, .both = both};
-static int one = 1;
+static int one = 1; /* what `once` adds; in test_misuse_of_a_stream the way of the misuse */
 
 /* Starts the server with these handlers, and opens the channel to it. */
 static void serve(const Handlers *handlers)
@@ -302,7 +303,8 @@ static void test_bad_reply(void **state)
 
 enum { OTHER_REPLY, OTHER_RESPONSE, OTHER_NEXT, OTHER_REQUEST, NOT_PACKED, NOT_GIVEN };
 
-/* A handler of Both that misuses its call in one of the ways above, *arg. */
+/* A handler of Both that misuses its call in one of the ways above, *arg. The RPC fails although the call is finished
+ * with OK. */
 static void misuse(torc_server_call *call, void *arg)
 {
     int way = *(const int *)arg;
@@ -310,7 +312,7 @@ static void misuse(torc_server_call *call, void *arg)
     Kinds reply = kinds(1);
     if (way == OTHER_REPLY) {
         assert_int_equal(torc__test__mirror__mirror__last__reply(call, &reply), TORC_EINVAL);
-        return;
+        return; /* the reply has ended the call, though it was refused */
     }
     if (way == OTHER_RESPONSE)
         assert_int_equal(torc__test__mirror__mirror__each__reply(call, &reply, 0, 0), TORC_EINVAL);
@@ -531,7 +533,7 @@ static void refused(const void *handlers, int code, const char *text)
     torc_error *error = NULL;
     assert_int_equal(torc__test__mirror__mirror__add(server, handlers, NULL, &error), code);
     assert_non_null(strstr(torc_error_text(error), text));
-    assert_int_equal(torc__test__mirror__mirror__add(server, &all, NULL, &error), code); /* an error is pending */
+    assert_int_equal(torc__test__mirror__mirror__add(server, &all, NULL, &error), code); /* *error is set already */
     torc_error_free(error);
     assert_int_equal(torc__test__mirror__mirror__add(server, handlers, NULL, NULL), code);
 }

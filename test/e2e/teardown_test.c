@@ -1,11 +1,12 @@
-/* Calls, channels and runtimes that are freed at random moments of every flow (support/teardown/flows.c: a channel's
- * target, options and credentials). Each call ends once, also one whose handle is freed, and nothing crashes, hangs
- * or leaks descriptors and threads.
+/* Calls, channels and runtimes that are freed at random moments. Each channel has a random flow, which decides its
+ * target, options and credentials (support/teardown/flows.c). Each call ends once, also one whose handle is freed, and
+ * nothing crashes, hangs or leaks descriptors and threads.
  *
  * A teardown (struct world) makes a runtime and some channels, does random things for some steps, and frees everything
- * in random order. The main thread does all of this. One call or channel may also be freed inside a callback on the
- * loop's thread (in_callback). So the main thread takes a channel out of the world while it uses the channel
- * (take_channel).
+ * in random order. The main thread does all of this, and also drives the runtime if that has no thread (own_loop). One
+ * call or channel may also be freed inside a callback on the loop's thread (in_callback). So the main thread takes a
+ * channel out of the world while it uses the channel (take_channel). All teardowns share the servers, which run on
+ * threads of their own (support/teardown/world.h).
  *
  * TORC_TEARDOWNS: how many (300 by default); TORC_TEARDOWN_SEED: the first seed. Run a failed teardown again by its
  * seed and TORC_TEARDOWNS=1. */
@@ -80,11 +81,11 @@ struct world {
     bool own_loop;                    /* the main thread drives the runtime */
     torc_csds *csds;                  /* the main thread's; NULL: the runtime does not serve CSDS */
     size_t flows[CHANNELS];           /* of the channels */
-    torc_channel *channels[CHANNELS]; /* owned; NULL: none, given up, or taken to be used; under the lock, as are the
-                                         members below but n_calls */
+    torc_channel *channels[CHANNELS]; /* owned, under the lock; NULL: none, given up, or taken to be used */
     struct call calls[CALLS];
     size_t n_calls;             /* the main thread's */
-    unsigned callbacks, act_at; /* callbacks so far; the number, from 1, of the one that gives up act_what, 0: none */
+    unsigned callbacks, act_at; /* callbacks: how many came so far, under the lock; act_at: the number, from 1, of the
+                                   callback that gives up act_what, 0: none */
     unsigned act_what;          /* see give_up */
 };
 
@@ -162,7 +163,7 @@ static void on_writable(torc_stream *call, void *arg)
     struct call *c = arg;
     if (c->writes_left > 0) {
         write_some(call, true, --c->writes_left == 0);
-        write_some(call, true, false); /* before the last message: finds no room, so this function is called again */
+        write_some(call, true, false); /* finds no room, so on_writable follows; rejected after the last message */
     }
     in_callback(c->w);
 }

@@ -1,10 +1,12 @@
 /* A runtime that one thread frees while others use its channels and calls in many ways. The callback of accepted work
  * comes once, and later work is rejected with TORC_ECLOSED; a sanitizer sees a use after free.
  *
- * A round (struct scene) has one runtime. Each of four threads (struct actor) has channels that no other thread uses,
- * and does random things with them until the runtime has ended, MAX_STEPS at most. The main thread frees the runtime at
- * a random moment, joins the threads, checks that each callback that was due has come, and frees the channels. All
- * rounds share one echo server (kits/backends.h).
+ * A round (struct scene) has one runtime. Each of four threads (struct actor) has channels that no other thread uses.
+ * Each does random things with its channels, with the runtime, and with a resolver's listener that all threads share,
+ * until the runtime has ended, MAX_STEPS at most. The main thread frees the runtime at a random moment, joins the
+ * threads, checks that each callback that was due has come, and frees the channels. Callbacks run on the loop's thread:
+ * the runtime's own, or a thread that waits, polls or frees the runtime (own_loop). All rounds share one echo server
+ * (kits/backends.h).
  *
  * TORC_THREAD_ROUNDS: how many runtimes (150 by default); TORC_THREAD_SEED: the first seed. */
 #include <pthread.h>
@@ -33,7 +35,8 @@ struct actor {
     pthread_t thread;
     struct scene *scene;
     struct tc_rng rng;
-    torc_channel *ch, *other; /* the main thread makes `ch`, and frees both; other: NULL: none */
+    torc_channel *ch, *other; /* ch: made by the main thread; other: made and replaced by the actor's thread, NULL:
+                                 none; the main thread frees both after the join */
     atomic_uint told;         /* callbacks that came */
     /* Read by the main thread after the join. */
     unsigned due;  /* callbacks that must come */
@@ -121,7 +124,7 @@ static void on_done(torc_stream *call, const torc_result *result, void *arg)
 
 static const struct torc_stream_events events = {TORC_SIZE(torc_stream_events), .on_done = on_done};
 
-/* --- actions of a thread; each returns 0, or TORC_ECLOSED if the runtime was freed; other codes fail the test --- */
+/* --- actions of a thread --- */
 
 static const char *method(struct actor *a)
 {
@@ -279,6 +282,7 @@ static int drive(struct actor *a)
 
 static void *act(void *arg)
 {
+    /* Each returns 0, or TORC_ECLOSED if the runtime was freed. Other codes fail the test. */
     static int (*const deeds[])(struct actor *) = {
         unary,   unary_async, stream, stream_blocking, wait_state, connect_to, watch, describe,
         another, dump,        post,   report,          drive,      report,     post,
@@ -308,7 +312,7 @@ static void pass_time(struct actor *a)
 static void one_round(uint64_t seed)
 {
     struct scene *s = TC_NEW(struct scene);
-    struct actor master = {.scene = s};
+    struct actor master = {.scene = s}; /* the main thread, for `chance` and pass_time */
     tc_rng_init_seed(&master.rng, seed);
     s->own_loop = chance(&master, 2);
     s->rt = kit_backends_runtime(s->own_loop ? TORC_RUNTIME_CALLER : TORC_RUNTIME_THREAD);

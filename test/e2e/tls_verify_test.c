@@ -3,7 +3,8 @@
  *
  * The check is on_verify, which answers as its struct hook says: before it returns, on another thread, or not at all
  * (LATER: the test answers). The credentials hold the hook's address until on_release, so a hook lives until then
- * (await_release). The test's thread drives the client's runtime, and so calls on_verify. */
+ * (await_release). The test's thread drives the client's runtime, and so calls on_verify. on_release runs on the thread
+ * that drops the last reference to the credentials, so a test joins an answering thread before it reads `released`. */
 #include <openssl/x509.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
  * band, and against servers that do not.
  *
  * Each test has two new servers, on the thread of `rt`, and a channel on the thread of client_rt (by_xds: of the mesh's
- * runtime). The test's thread makes the RPCs. All servers report 10 requests a second, so a server's weight is inverse
- * to its CPU load: loads of 0.1 and 1 split RPCs 10:1. */
+ * runtime). The test's thread makes the RPCs. Each report says 10 requests a second, so a server's weight is inverse to
+ * its CPU load: loads of 0.1 and 1 split RPCs 10:1. */
 #include <stdio.h>
 #include <string.h>
 
@@ -41,8 +41,8 @@ static void on_call(torc_server_call *call, const torc_message *request, void *a
     torc_server_call_reply(call, text, 1);
 }
 
-/* Starts the servers. min_interval_ms: the shortest interval of out-of-band reports; -1: the servers do not have that
- * service. */
+/* Starts the servers. min_interval_ms: the shortest interval of out-of-band reports; -1: the servers do not have the
+ * service of these reports. */
 static void start(int64_t min_interval_ms)
 {
     size_t len = (size_t)snprintf(target, sizeof(target), "ipv4:");

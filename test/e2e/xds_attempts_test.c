@@ -1,9 +1,9 @@
-/* Where the attempts of an RPC go when one of two backends always fails. Each attempt draws its own locality or its own
- * place on the ring, unless the RPC has a hash: then all its attempts go to one endpoint.
+/* Where the attempts of an RPC go when one of two backends always fails. Each attempt draws its own locality, or its
+ * own place on the ring. If ring_hash picks by a hash of the RPC, all attempts go to one endpoint.
  *
  * Each test makes a mesh of two backends (kits/mesh.h) and a channel, with xDS or without, that is connected to both.
- * The test's thread makes CALLS calls one after another, and compares how many failed with how many attempts there were
- * (struct tally). */
+ * The test's thread makes CALLS calls one after another (retries_on_a_ring: twice), and compares how many failed with
+ * how many attempts there were (struct tally). The client runs on the thread of the mesh's runtime. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -81,7 +81,8 @@ static void retries_among_localities(void **state)
     kit_mesh_free(k);
 }
 
-/* A42: all attempts of an RPC have its hash. If the endpoint of the hash fails RPCs, all five attempts fail. */
+/* A42: without the header of the hash policy an RPC draws a random hash, which all its attempts have. If the endpoint
+ * of the hash fails RPCs, all five attempts fail. */
 static void retries_keep_the_hash(void **state)
 {
     (void)state;

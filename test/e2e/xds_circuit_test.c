@@ -1,9 +1,9 @@
 /* Circuit breakers end to end (A32): the client limits a cluster's open calls, across channels.
  *
  * Each test has a mesh with one backend (kits/mesh.h), the cluster "c", and the listeners "svc" and "other", which lead
- * to "c". The test's calls of the method Hang stay open until they are cancelled (struct open_calls). Each of these
- * calls either reaches the backend or is dropped at once; the tests compare both counts. on_end runs on the thread of
- * the mesh's runtime. */
+ * to "c". All tests but not_retried open calls of the method Hang. Such a call is dropped at once, or it reaches the
+ * backend and stays open until it is cancelled; `calls` counts both (struct open_calls). The test's thread makes all
+ * calls. on_end runs on the thread of the mesh's runtime. */
 #include <poll.h>
 #include <stdatomic.h>
 
@@ -195,7 +195,7 @@ static void least_and_most(void **state)
     torc_channel_free(ch);
 }
 
-/* A drop is final: it is not retried, does not wait, and reaches no backend. */
+/* A dropped call is not retried, does not wait even with wait_for_ready, and reaches no backend. */
 static void not_retried(void **state)
 {
     TC_CASE(CB06);

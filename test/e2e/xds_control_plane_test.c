@@ -1,9 +1,11 @@
 /* A control plane that misbehaves: invalid resources, restarts, streams that end, hostile messages. Also which channels
  * share an xDS client, a runtime that ends before its channels, and the memory that ten thousand calls take.
  *
- * Each test makes a mesh with one channel to the listener "svc" (struct kit_mesh_world of kits/mesh.h). The test's
- * thread changes the mesh and makes RPCs. The client, and on_call_done, run on the thread of the mesh's runtime.
- * Memory is that of the whole process, with the client, the control plane and the backends. */
+ * Each test makes a mesh with a channel to the listener "svc" (struct kit_mesh_world of kits/mesh.h);
+ * clients_of_targets and runtime_ends_first open more channels. The test's thread changes the mesh and makes RPCs. The
+ * client runs on the thread of the mesh's runtime, and so does on_call_done, which starts most RPCs of
+ * ten_thousand_calls. Functions given to kit_mesh_do run on the servers' thread. Memory is that of the whole process,
+ * with the client, the control plane and the backends. */
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -263,8 +265,7 @@ static void send_eds(struct tc_control_plane *cp, void *arg)
     tc_control_plane_send(cp, EDS_TYPE, "hostile", &bytes, 1);
 }
 
-/* Returns the resident memory of the process in kB, for pages of 4 KiB, once the allocator has given back what is
- * free. */
+/* Has the allocator give back what is free. Returns the resident memory of the process in kB. */
 static long resident_kb(void)
 {
     long pages = 0, total = 0;

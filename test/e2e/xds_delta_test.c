@@ -1,10 +1,10 @@
 /* Large meshes over incremental ADS. With 1,000 clusters the tests count the bytes on the wire when one endpoint
  * changes, and when the control plane restarts; state of the world is measured for comparison. Also removal and NACKs
- * over incremental ADS, and 2,000 clusters in state of the world.
+ * over incremental ADS, and 2,001 clusters in state of the world.
  *
- * Each test makes its mesh (kits/mesh.h). Where bytes are counted (struct world), the ADS stream passes a proxy, and
- * the mesh has no backends: an RPC that fails because no route matches shows that the client has all resources. The
- * client runs on the thread of the mesh's runtime. */
+ * Each test makes its mesh (kits/mesh.h). Where bytes are counted (struct world), the ADS stream passes a proxy, which
+ * has a thread of its own. There the mesh has no backends: an RPC that fails because no route matches shows that the
+ * client has all resources. The client runs on the thread of the mesh's runtime. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,10 @@
 /* Each target has its own fallback (A71). When the first server is lost, a target whose resources are cached asks no
- * other server, while a target without resources falls back. Also an ADS stream that a GOAWAY refuses. */
+ * other server, while a target without resources falls back. Also an ADS stream that a GOAWAY refuses.
+ *
+ * Both tests share two meshes (kits/mesh.h): the control plane of `first` is the first xDS server, and that of `second`
+ * is the fallback. test_a_stream_that_is_given_back has a hostile server as the first xDS server instead. The hostile
+ * server is in another process (support/hostile/server.h), which `setup` forks before the meshes start threads. The
+ * test's thread makes the RPCs. A channel runs on the thread of the runtime of the mesh that it was made with. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,9 +2,10 @@
  * the deadline (A31), runtime fractions (A28), rewritten authorities (A81).
  *
  * Each test has meshes of its own (kits/mesh.h): clusters "c0" and "c1" with one backend each, and a listener "svc"
- * with the test's filters and routes. Some tests put further listeners, each with a channel of its own. The test's
- * thread makes the RPCs; only `count` runs on the runtime's thread. The tests look at the status, its text, the number
- * of attempts, and at how many RPCs a backend received. */
+ * with the test's filters and routes. Some tests put further listeners, and make channels to them;
+ * authority_is_verified also has two backends with TLS (kits/backends.h). The test's thread makes the RPCs; only
+ * `count` runs on the runtime's thread. The tests look at the status, its text, the explanation and the number of
+ * attempts, and at what a backend received: how many RPCs, and with which authority. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -324,13 +325,14 @@ static void retries(void **state)
     assert_int_equal(attempts_of(w.ch, TORC_STATUS_INTERNAL), 3);
     assert_int_equal(attempts_of(w.ch, TORC_STATUS_RESOURCE_EXHAUSTED), 1);
     assert_int_equal(kit_mesh_take(w.k, 0), 7);
-    /* There are at most four retries. A policy without a code that gRPC knows is ignored. */
+    /* There are at most four retries. */
     kit_mesh_put_routes(w.k, "more",
                         "{match: {prefix: \"\"}, route: {cluster: c0, retry_policy: {retry_on: "
                         "cancelled, num_retries: 50, retry_back_off: {base_interval: 0.1s}}}}");
     torc_channel *ch = kit_mesh_channel(w.k, "more", NULL);
     assert_int_equal(attempts_of(ch, TORC_STATUS_CANCELLED), 5);
     torc_channel_free(ch);
+    /* A retry policy without a code that gRPC knows is ignored. */
     kit_mesh_put_routes(w.k, "none",
                         "{match: {prefix: \"\"}, route: {cluster: c0, retry_policy: {retry_on: "
                         "\"5xx,reset\"}}}");

@@ -1,5 +1,8 @@
-/* Localities that change their priorities a thousand times. After the first 200 changes no connection is made,
- * descriptors do not grow, and memory grows by at most 2 MiB. With sanitizers memory is only printed. */
+/* Localities that change their priorities, or go and come, a thousand times. After the first 200 changes no connection
+ * is made, descriptors do not grow, and memory grows by at most 2 MiB. With sanitizers memory is only printed.
+ *
+ * Each test has a mesh of four backends (kits/mesh.h) and one channel. The servers run in this process on a thread of
+ * their own, so descriptors and memory are those of client and servers together. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +19,7 @@ enum { SANITIZED = SANITIZER_ADDRESS || SANITIZER_THREAD };
 
 enum { FLAPS = 1000, SETTLED = 200, MAX_GROWTH_KB = 2048 };
 
-/* The flaps go through these in turn. After each, the test waits for one of two backends. */
+/* The flaps go through these in turn. After each, the test calls until one of two backends answers. */
 static const struct {
     const char *localities;
     size_t serves; /* the first of the two backends; the second is serves + 1 */
@@ -27,7 +30,7 @@ static const struct {
     {"0/b: 2, 3; 1/a: 0, 1", 2},
 };
 
-/* Returns the resident memory of this process, which has the servers too, in KiB. */
+/* Returns the resident memory of this process in KiB. */
 static size_t resident_kb(void)
 {
     unsigned long total, resident;

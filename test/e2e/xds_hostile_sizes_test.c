@@ -1,14 +1,15 @@
 /* Responses that are as large, or as expensive, as the limits allow, with many kinds of content. `torc call`, as a
- * process, rejects all but the good ones and uses at most 2 s of CPU time for each response. Its RPCs to another
- * backend, 100 a second, go on.
+ * process, rejects all but the good ones and uses at most 2 s of CPU time for each response. Its RPCs, 100 a second to
+ * the cluster "good", go on. After a costly rejected response it pauses (without_end).
  *
  * With the stricter limits of docs/operations/limits.md a rejected response raises the peak of resident memory by at
  * most 32,000 KiB, or by 42,000 KiB if it has the most endpoints. With the default limits, where a response has up to
- * 64 MiB, it raises the peak by at most 200,000 KiB, or by 280,000 KiB if it is a row of HOSTILE_COPIED. CPU time and
- * memory are asserted only where FOOTPRINT_MEASURED.
+ * 64 MiB, it raises the peak by at most 200,000 KiB, or by 280,000 KiB if it is a row of HOSTILE_COPIED. These limits
+ * of CPU time and memory are asserted only where FOOTPRINT_MEASURED.
  *
  * The tests share one mesh and one client (open_world), which has the stricter limits. The last test replaces the
- * client with one that has the default limits. */
+ * client with one that has the default limits. send_it runs on the servers' thread (kits/mesh.h), all else on the
+ * test's. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,8 +33,8 @@
 #define GROWN_KB_MAX_COPIED (280 * 1000) /* by default, for a row of HOSTILE_COPIED */
 #define MOST_ENDPOINTS_KB (42 * 1000)    /* with the stricter limits, for 262,144 endpoints */
 #define CPU_MS_MAX 2000
-/* Calls to the other backend were held up if the longest one and the CPU time both exceed this. A long call alone
- * may be due to a machine that stalls. */
+/* The client's calls were held up if the longest of them and the CPU time both exceed this. A long call alone may be
+ * due to a machine that stalls. */
 #define HELD_MS_MAX 1000
 
 static struct kit_mesh *k;
@@ -59,9 +60,9 @@ static void send_it(struct tc_control_plane *cp, void *arg)
     tc_control_plane_send(cp, s->url, s->version, s->resources, s->n);
 }
 
-/* Sends the resources and waits for a request that contains `nack`: the NACK, or the ACK if they are good. Where
- * FOOTPRINT_MEASURED, appends a line to `wrong` if the CPU time, the growth of the peak (most_kb, in KiB) or the
- * longest call exceeds its limit. */
+/* Sends the resources and waits for a request that contains `nack`: the NACK, or the ACK if they are good. Then waits
+ * for ten more calls. Where FOOTPRINT_MEASURED, appends a line to `wrong` if the CPU time exceeds CPU_MS_MAX, if the
+ * peak grows by more than most_kb (KiB), or if calls were held up (HELD_MS_MAX). */
 static void play(const struct sending *s, const char *nack, long most_kb, struct tc_buf *wrong)
 {
     size_t bytes = 0;
@@ -212,7 +213,7 @@ static void without_end(void **state)
     kit_process_go_on(client, 10);
 }
 
-/* Good resources are accepted, however much memory they take. RPCs to another backend go on meanwhile. */
+/* Good resources are accepted, however much memory they take. The client's calls go on meanwhile. */
 static void good_endpoints(void **state)
 {
     (void)state;

@@ -2,9 +2,11 @@
  * time and grows by less than 20,000 KiB, and its RPCs go on. CPU time and memory are asserted only where
  * FOOTPRINT_MEASURED. Wall time is only printed, because other load on the machine counts in it.
  *
- * The tests share one mesh and one client (open_world). The client's RPCs go to the cluster "good" at backend 0. The
- * hostile assignments are for the cluster "victim", to which no RPC goes. The last test has a channel of its own in the
- * test's process, with a limit from the bootstrap. */
+ * The tests share one mesh and one client (open_world). The client's RPCs go to the cluster "good", at backend 0 until
+ * a_huge_response moves it to backend 1. The hostile assignments are for the cluster "victim", to which no RPC goes.
+ * send_it runs on the servers' thread (kits/mesh.h), all else on the test's.
+ *
+ * The last test differs: a channel in the test's process has a bootstrap whose limit even a good response exceeds. */
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,8 +58,8 @@ static struct tc_buf assignment(void)
 }
 
 /* Sends the resource and waits for the client's reaction: a NACK that contains `nack`, or, if nack is NULL, the text
- * `logged` in the client's log. Asserts the limits of CPU time and memory, and frees the resource. `what` is printed,
- * and is the response's version. */
+ * `logged` in the client's log. Waits for 20 more calls, asserts the limits of CPU time and memory, and frees the
+ * resource. `what` is printed, and is the response's version. */
 static void refuses(const char *what, struct tc_buf resource, const char *nack, const char *logged)
 {
     struct sending s = {&resource, what};

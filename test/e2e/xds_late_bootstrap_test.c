@@ -1,4 +1,6 @@
-/* A bootstrap file that appears after the channel's first use, as it does when istio-agent writes it. */
+/* A bootstrap file that appears after the channel's first use, as it does when istio-agent writes it. RPCs fail with
+ * the reason until the file is valid; then the channel, which reads the file again by itself, reaches the mesh
+ * (kits/mesh.h). The test's thread makes the RPCs and writes the file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

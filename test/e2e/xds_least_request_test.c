@@ -1,5 +1,6 @@
 /* least_request as an xDS cluster's policy: below localities with weights, with endpoint weights, and with a full scan
- * while RPCs are under way. */
+ * while RPCs are under way. Each test has a mesh and a channel of its own (kits/mesh.h). Only on_result runs on the
+ * runtime's thread. */
 #include <stdatomic.h>
 
 #include "support/case.h"
@@ -41,8 +42,8 @@ static void on_result(const torc_result *result, void *arg)
         atomic_fetch_add(&finished, 1);
 }
 
-/* Thirty RPCs that begin together and last 500 ms spread evenly over three backends: with the few calls that wait for
- * them, each backend gets at least ten. */
+/* Thirty RPCs that begin together and last 500 ms spread evenly over three backends. The test makes a few more calls
+ * until they have ended, which count too: each backend gets at least ten. */
 static void over_all_endpoints(void **state)
 {
     TC_CASE(LQ10);

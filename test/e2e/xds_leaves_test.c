@@ -2,8 +2,9 @@
  * leaves.
  *
  * Each test has a mesh of four backends (setup) and the aggregate "agg" over one or two leaves. The listener "svc"
- * leads to "agg", in one test also to the leaf itself. The tests assert whose backend gets the RPCs of `ch`, the test's
- * one channel, or with which status the RPCs fail. teardown frees the channel and the mesh. */
+ * leads to "agg", in one test also to the leaf itself. The tests assert which backend gets the RPCs of `ch`, the test's
+ * one channel, or with which status the RPCs fail; shared_with_a_route also counts subscriptions. The test's thread
+ * makes the RPCs; only on_result runs on the runtime's thread. teardown frees the channel and the mesh. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -81,7 +82,8 @@ static void refused_after_a_good_one(void **state)
     assert_int_equal(kit_mesh_take(k, 1), 0);
 }
 
-/* When a leaf's name cannot be resolved, the next leaf serves. The error of the last leaf is the status of RPCs. */
+/* When a leaf's name cannot be resolved, the next leaf serves. When no leaf serves, RPCs fail with the error of the
+ * last one. */
 static void dns_without_an_answer(void **state)
 {
     TC_CASE(AG08);

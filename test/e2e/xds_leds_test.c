@@ -1,5 +1,5 @@
-/* Endpoints in collections (LEDS, A95), over both forms of ADS. Two localities have a collection each; RPCs follow the
- * changes of a collection. */
+/* Endpoints in collections (LEDS, A95), over both forms of ADS. Two localities, of priorities 0 and 1, have a
+ * collection each; RPCs follow the changes of the first. Each test has a mesh of three backends (kits/mesh.h). */
 #include <string.h>
 
 #include "support/case.h"

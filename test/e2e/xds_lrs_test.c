@@ -2,10 +2,10 @@
  * backends and callers.
  *
  * Each test has a mesh, an LRS server and one channel of its own (struct world). Backend 0 is in locality "a", backend
- * 1 in locality "b". Only a DNS cluster has the empty locality. Most tests make calls, keep the outcomes in `seen`,
- * wait until the reports have them all, and compare the sums by locality and kind of drop. The server asks for a report
- * every INTERVAL_MS until a test asks for another interval. The test's thread makes the calls. The servers' thread adds
- * up the reports, and kit_lrs_look copies the sums. */
+ * 1 in locality "b"; the backend of a DNS cluster is in the empty locality. Most tests make calls, keep the outcomes in
+ * `seen`, wait until the reports have them all, and compare the sums by locality and kind of drop. The server asks for
+ * a report every INTERVAL_MS until a test asks for another interval. The test's thread makes the calls. The servers'
+ * thread adds up the reports, and kit_lrs_look copies the sums. */
 #include <string.h>
 
 #include "support/case.h"

@@ -1,5 +1,9 @@
-/* A run under load with drops of both kinds, failures, two localities, and an LRS server that crashes and comes back:
- * the sum of all reports equals what backends and callers counted. */
+/* A run under load with drops by category and by the circuit breaker, failures, two localities, and an LRS server that
+ * crashes and comes back: the sum of all reports equals what backends and callers counted.
+ *
+ * One mesh (kits/mesh.h) and one channel. CALLERS threads make calls until `stop`; the test's thread holds HELD calls
+ * open over the crash and makes calls during the outage. Each thread has counts of its own, which the test sums up when
+ * the callers have ended. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>

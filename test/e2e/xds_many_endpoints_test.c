@@ -1,10 +1,11 @@
 /* Valid assignments of tens of thousands of endpoints, with a policy that connects to all of them. RPCs to another
- * backend go on, other channels connect, and connection attempts take at most half of the process's descriptors.
+ * cluster go on, other channels connect, and connection attempts take at most half of the process's descriptors.
  *
  * The tests share one mesh and one client, `torc call` as a process (open_world), whose RPCs go to the cluster "good".
  * The tests assign endpoints to the cluster "victim", which has round_robin. The endpoints are loopback addresses with
  * one port, where connections stay unanswered (struct silence) or are refused (port_hold). The test's process and the
- * client may have DESCRIPTORS descriptors each. others_connect has channels of its own in the test's process. */
+ * client may have DESCRIPTORS descriptors each. others_connect has a runtime and channels of its own in the test's
+ * process. send_it runs on the servers' thread (kits/mesh.h), all else on the test's. */
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,8 +25,8 @@
 
 enum { SILENT = 50000, REFUSED = 20000, DESCRIPTORS = 1024 };
 
-/* Calls to the other backend were held up if the longest one and the CPU time both reach this. A long call alone may be
- * due to a machine that stalls. */
+/* The client's calls were held up if the longest of them and the CPU time both reach this. A long call alone may be due
+ * to a machine that stalls. */
 #define HELD_MS_MAX 1000
 
 static struct kit_mesh *k;
@@ -111,8 +112,8 @@ static void assign(const char *version, uint32_t n, uint16_t port)
     tc_buf_fini(&b);
 }
 
-/* Assigns n endpoints with this port; `what` is the version. Asserts that RPCs to another backend go on while the
- * client connects to the endpoints. */
+/* Assigns n endpoints with this port; `what` is the version. Asserts that the client's calls go on while it
+ * connects to the endpoints. */
 static void others_go_on(const char *what, uint32_t n, uint16_t port)
 {
     long before_kb = kit_process_resident_kb(client);

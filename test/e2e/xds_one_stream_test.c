@@ -1,10 +1,11 @@
 /* Targets that share one ADS stream. The control plane keeps one stream for all its clients, as istio-agent does: a new
  * stream ends the earlier one. So targets that did not share a stream would end each other's, and `opened` would count
- * more than one.
+ * more than one. two_clients is the exception: there two runtimes share nothing and do end each other's streams.
  *
  * For the figures (a_thousand_targets) the control plane keeps every stream. A row of figures is a process of its own:
  * the program starts itself, with the row's number as its argument. A row prints time, CPU time and memory, and asserts
- * the number of streams. Each test, and each row, has a mesh of its own. */
+ * the number of streams. Each row, and each other test, has a mesh of its own (kits/mesh.h). The test's thread makes
+ * all RPCs; keep_one and count_opened run on the servers' thread. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -109,7 +110,7 @@ static void five_targets(void **state)
     struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
     o.xds_resource_timeout_ms = 3600000; /* the Cluster is awaited to the end of the test */
     kit_mesh_do(k, keep_one, NULL);
-    /* A target that waits for a Cluster that never comes does not block the others. */
+    /* A target whose Cluster never comes does not block the others. */
     kit_mesh_put_listener(k, "waits", "gone", NULL);
     torc_channel *waits = kit_mesh_channel(k, "waits", &o);
     torc_channel_state(waits, true);
@@ -191,7 +192,7 @@ struct figures {
     const char *name, *bootstrap;
     size_t n;         /* targets */
     bool in_turn;     /* each target has its config before the next one begins */
-    uint64_t streams; /* that the targets must open together */
+    uint64_t streams; /* how many all targets together must open */
 };
 
 /* Makes all channels of the row, calls on each, prints the figures and asserts the number of streams. */

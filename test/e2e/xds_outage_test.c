@@ -7,15 +7,15 @@
  *     no picks, so an IDLE endpoint is tried whenever no endpoint is CONNECTING, or
  *   - that failed: it is tried until it is READY (A61, A62).
  *
- * So the remaining connections are at most one for each endpoint with an attempt since the outage began; `bound` counts
- * them from the events. If servers refuse connections, each failure lets the rule start the next IDLE endpoint, and a
- * long outage reaches all hundred: the bound is 100. If servers are silent, one attempt stays CONNECTING and the rule
- * starts no other: the bound is the number of endpoints that calls reached, plus one for each attempt that failed when
- * the servers came back.
+ * So the remaining connections are at most one for each endpoint with an attempt since the outage began; check_bound
+ * computes a bound on the number of these endpoints. If servers refuse connections, each failure lets the rule start
+ * the next IDLE endpoint, and a long outage reaches all hundred: the bound is 100. If servers are silent, the calls'
+ * attempts stay CONNECTING and the rule starts none: the bound is the number of endpoints that calls reached, plus one
+ * for each attempt that failed when the servers came back.
  *
- * One backend, which can be reached on all loopback addresses, stands for the hundred servers. The header "user", which
- * has KEYS values, decides which endpoint a call reaches. The runtime's thread stores the events of connections in
- * `seen`, under its lock. */
+ * Each test has a mesh (setup). Its one backend, which can be reached on all loopback addresses, stands for the hundred
+ * servers. The header "user", which has KEYS values, decides which endpoint a call reaches. The runtime's thread stores
+ * the events of connections in `seen`, under its lock. In all_silent a thread of kits/load.h starts calls, too. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Outlier detection end to end, over real sockets (kits/mesh.h): a backend that fails RPCs is ejected for a while.
  *
- * Each test has a mesh of its own (struct world) with one ring_hash cluster. ring_hash and a header for each backend
- * decide where an RPC goes, so a test sees which backend is ejected. The RPCs that fail have the key of backend 0, so
- * only backend 0 is ejected. The test's thread makes all RPCs, one after another. */
+ * Each test has a mesh of its own (struct world) with one ring_hash cluster. ring_hash and a header for each backend,
+ * its key, decide where an RPC goes, so a test sees which backend is ejected. The RPCs that fail have the key of
+ * backend 0, so only backend 0 is ejected. The test's thread makes all RPCs, one after another. */
 #include <string.h>
 
 #include "support/case.h"

@@ -3,9 +3,9 @@
  * to RPCs and sessions while parts fail and return.
  *
  * The events follow one another in one mesh. Each event function leaves the mesh as it was, but for `dies`, whose
- * failures `returns` repairs. An RPC has the key of a backend (`keys`), for ring_hash, or a session at a backend
- * (`cookies`). The test's thread makes the RPCs; only on_hung runs on the runtime's thread. Read the_whole_picture
- * first. */
+ * failures `returns` repairs. Most RPCs have the key of a backend (`keys`), for ring_hash, or a session at a backend
+ * (`cookies`). The test's thread makes the RPCs, but for those of `torc call`, a process (explain_by_command). Only
+ * on_hung runs on the runtime's thread. Read the_whole_picture first. */
 #include <jansson.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -275,7 +275,8 @@ static void breaks_the_circuit(struct kit_mesh_world *w)
         torc_stream_free(calls[i]);
 }
 
-/* Makes backend 0 fail RPCs until it is ejected, at most 60 s. Meanwhile all three keys reach the first priority. */
+/* Makes backend 0 fail RPCs until it is ejected, at most 60 s. Meanwhile RPCs with the keys 0 to 2 reach the
+ * first priority. */
 static void eject(struct kit_mesh_world *w)
 {
     for (uint64_t until = now_ns() + WAIT_NS; !ejected(w, 0);) {

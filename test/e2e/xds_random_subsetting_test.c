@@ -1,5 +1,5 @@
 /* random_subsetting by xDS, above the localities: connections and RPCs go to the subset. When the subset grows, RPCs
- * reach more backends. */
+ * reach more backends. The mesh has six backends in two localities (kits/mesh.h). */
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/mesh.h"

@@ -1,14 +1,14 @@
 /* ring_hash and maglev end to end: control plane, channel and backends on real sockets. Read kits/mesh.h first.
  *
- * kit_mesh_world_open puts a ring_hash cluster "c" and a listener "svc" that routes all RPCs to "c", and makes a
- * channel to "svc". The channel connects to nothing before its first RPC or torc_channel_connect, so what a test puts
- * before counts from the start.
+ * kit_mesh_world_open puts a cluster "c", with ring_hash unless the test gives another policy, and a listener "svc"
+ * that routes all RPCs to "c", and makes a channel to "svc". The channel connects to nothing before its first RPC or
+ * torc_channel_connect, so what a test puts before counts from the start.
  *
  * - The backend of an RPC: with the hash policy HEADER_HASH an RPC has the hash of its header address_hash. hash_header
  *   returns this header with the text of a backend's first entry on the ring, "ADDRESS_0": the RPC belongs to that
  *   backend. Without a hash policy, or without the header, an RPC has a random hash.
- * - The state of an endpoint: it is IDLE until an RPC, torc_channel_connect or the failure of another endpoint has it
- *   connected. kit_mesh_stop makes attempts to connect fail, kit_mesh_hold leaves them CONNECTING, and
+ * - The state of an endpoint: it is IDLE until an RPC, torc_channel_connect or the failure of another endpoint makes
+ *   it connect. kit_mesh_stop makes attempts to connect fail, kit_mesh_hold leaves them CONNECTING, and
  *   kit_mesh_connections counts the connections that a backend has accepted.
  *
  * The tests run on one thread. Control plane and backends have their own thread, and so has the channel's runtime. */
@@ -23,9 +23,9 @@
 
 #define HEADER_HASH "[{header: {header_name: address_hash}}]"
 /* A sampled share of one half has a standard deviation of 0.0085, a seventh of the tolerance of kit_mesh_expect_shares.
- * Tests of shares give their endpoints hash keys, whose shares of the ring are the same in every run and within 0.011
- * of the weights'. With addresses as keys the ring's own share of one half would have a standard deviation of
- * 0.0078. */
+ * Tests with such a sample give their endpoints hash keys, whose shares of the ring are the same in every run and
+ * within 0.011 of the weights'. With addresses as keys the ring's own share of one half would have a standard deviation
+ * of 0.0078. */
 #define SAMPLE 3500
 /* Exceeds the channel's cap of 4096, which is then the ring's size. */
 #define LARGE_RING "lb_policy: RING_HASH\n  ring_hash_lb_config: {minimum_ring_size: 100000}"
@@ -43,8 +43,7 @@ static char *hash_header(struct kit_mesh *k, size_t i)
     return tc_asprintf("address_hash: %s_0", kit_mesh_address(k, i));
 }
 
-/* Returns the number of requests, since its last kit_mesh_take, to the one of the first n backends that got the most.
- * Takes the requests of all n. */
+/* Takes the requests of the first n backends (kit_mesh_take). Returns the largest of these numbers. */
 static uint64_t take_most(struct kit_mesh *k, size_t n)
 {
     uint64_t most = 0;
@@ -510,7 +509,7 @@ static void falls_back_within_an_endpoint(void **state)
     (void)state;
     struct kit_mesh_world w = kit_mesh_world_open(4, "0/a: 0+1, 2+3", NULL, HEADER_HASH);
     char *h = hash_header(w.k, 0);
-    /* The second address must not win while the first one is slow and both are tried (A61). */
+    /* The second address is stopped: otherwise it could win while the first one is slow and both are tried (A61). */
     kit_mesh_stop(w.k, 1);
     expect(&w, h, 50, 1, 0, 0, 0);
     kit_mesh_start(w.k, 1);
@@ -527,7 +526,7 @@ static void reordered_addresses(void **state)
     (void)state;
     struct kit_mesh_world w = kit_mesh_world_open(4, "0/a: 0+1+2, 3", NULL, HEADER_HASH);
     char *h0 = hash_header(w.k, 0), *h1 = hash_header(w.k, 1);
-    /* The other addresses must not win while the first one is slow and all are tried (A61). */
+    /* The other addresses are stopped: otherwise one could win while the first one is slow and all are tried (A61). */
     kit_mesh_stop(w.k, 1);
     kit_mesh_stop(w.k, 2);
     expect(&w, h0, 50, 1, 0, 0, 0);

@@ -5,8 +5,9 @@
  * routes inline, as the route configuration "svc-routes", except in no_virtual_host. The requests that the control
  * plane got (kit_mesh_requests) tell which clusters the client is subscribed to.
  *
- * While a resource is on its way, RPCs that need it wait. Once it counts as absent, they fail, and the text names it:
- * after 60 s in the world's channel, after 1 s in one of short_timeout.
+ * While a resource is on its way, RPCs that need the resource wait. It counts as absent after 60 s in the world's
+ * channel, and after 1 s in a channel of short_timeout. Then RPCs that do not wait for ready fail, and their text names
+ * the resource.
  *
  * The tests run on one thread. Control plane and backends have their own thread, and so has the channels' runtime. */
 #include <semaphore.h>
@@ -155,7 +156,7 @@ static void waits_for_a_cluster(void **state)
 {
     (void)state;
     struct kit_mesh_world w = open_world(0, "{match: {prefix: \"\"}, route: {cluster: missing}}");
-    torc_result *r = kit_mesh_call(w.ch, NULL, false, 10); /* makes the channel ask for it */
+    torc_result *r = kit_mesh_call(w.ch, NULL, false, 10); /* makes the channel ask for the cluster */
     torc_result_free(r);
     kit_mesh_wait_request(w.k, "Cluster  missing");
     r = kit_mesh_call(w.ch, NULL, false, 200);

@@ -1,12 +1,15 @@
 /* Several runtimes of a process, on real sockets (kits/mesh.h).
  *
- * - Runtimes with one xDS domain share an ADS stream and an LRS stream, and go on when one of them ends.
+ * - Runtimes with one xDS domain share an ADS stream and an LRS stream. Updates reach all of them, also under load, and
+ *   they go on when one of them ends.
  * - All runtimes of the process share a circuit breaker's count, with and without a domain (A32).
  * - A runtime that its application does not drive does not hold up the others of its domain.
  * - In a child of fork the parent's domain and runtimes answer TORC_EFORK; a new domain works.
  *
  * A world has a mesh and n runtimes, each with its own thread and one channel. The ring_hash cluster "c" places an RPC
- * by its header x-user. The tests call from one thread, those with racers also from one thread for each channel. */
+ * by its header x-user. Some tests make further runtimes, and test_bad_bootstrap has no world. A runtime of mode
+ * TORC_RUNTIME_CALLER runs only inside calls on its channel. The tests call from one thread, those with racers also
+ * from one thread for each channel of the world. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -370,8 +373,8 @@ static void on_report(void *arg, const struct tc_lrs_report *report)
     pthread_mutex_unlock(&t->mutex);
 }
 
-/* Has the LRS server ask for a report every 100 ms, and pass the reports to the tally. `arg` has
- * both. On the servers' thread. */
+/* Has the LRS server ask for a report every 100 ms, and pass the reports to the tally. `arg` has the LRS server and the
+ * tally. On the servers' thread. */
 static void observe(struct tc_control_plane *cp, void *arg)
 {
     (void)cp;

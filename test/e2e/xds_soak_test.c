@@ -1,11 +1,13 @@
 /* An aggregate cluster under 500 calls a second. In every round the control plane restarts, or a resource changes, or a
  * resource changes while the control plane is away. The resource is an aggregate, a leaf cluster or its endpoints; it
- * becomes invalid or is deleted (endpoints are not), and is then restored. No call may fail.
+ * becomes invalid or, unless it is the endpoints, is deleted. Then it is restored; endpoints get one or two priorities
+ * by chance. No call may fail.
  *
  * Two processes side by side: one runtime, and two runtimes with an xDS domain. TORC_SOAK_ROUNDS: how many rounds (20
  * by default); there must be enough for a restart, an invalid and a deleted resource.
  *
- * The test's thread makes the changes. Each channel has a thread that calls (kits/load.h). */
+ * The test's thread makes the changes. Each channel has a thread that calls (kits/load.h). Control plane and backends
+ * are those of kits/mesh.h, over real sockets; they have a thread of their own, and so has each runtime. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -29,7 +31,7 @@ struct world {
     torc_runtime *rt[RUNTIMES]; /* NULL: the kit's */
     torc_channel *ch[RUNTIMES];
     struct kit_load *load[RUNTIMES];
-    uint64_t calls;                      /* calls of each load awaited so far */
+    uint64_t calls;                      /* how many calls of each load pause_calls has awaited */
     unsigned restarts, refused, deleted; /* so far: restarts of the control plane, resources made invalid, deleted */
 };
 

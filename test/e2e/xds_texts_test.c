@@ -1,5 +1,6 @@
 /* The texts of failed RPCs: which Cluster of several they name, and what they say when the channel ignores a Cluster's
- * TLS or the server has none. */
+ * TLS or the server has none. Over real sockets (kits/mesh.h, kits/tls_mesh.h). The tests run on one thread; the
+ * servers have their own thread, and so has the channels' runtime. */
 #include <string.h>
 
 #include "support/cmocka.h"
@@ -41,8 +42,8 @@ static void the_deadline_tells_of_its_own_cluster(const char *policy)
     tc_free(text);
     torc_result_free(r);
     kit_mesh_stop(k, 1);
-    /* An RPC that does not wait for ready fails, and its text names the backend. The text of an RPC that waits until
-     * its deadline names it, too. */
+    /* The text names the backend, whether the RPC fails because it does not wait for ready, or waits until its
+     * deadline. */
     while (torc_result_code(r = kit_mesh_call(ch, "to: c1", false, 5000)) == TORC_STATUS_DEADLINE_EXCEEDED)
         torc_result_free(r);
     expect_text(r, TORC_STATUS_UNAVAILABLE, kit_mesh_address(k, 1));

@@ -3,9 +3,11 @@
  * TORC_DOMAIN_ROUNDS is the number of runtimes (200 by default, 60 under the thread sanitizer). Round i uses the seed
  * TORC_DOMAIN_SEED + i (1 + i by default).
  *
- * A round starts a member, which is a runtime with a channel and callers, and first ends the member that had its place.
- * The test's thread does so. One more thread pushes until the test is over. Each caller is a thread that calls until
- * its runtime ends: then it must get TORC_ECLOSED. */
+ * A member is a runtime with a channel and at most CALLERS callers. Each caller is a thread that calls until the
+ * runtime ends: then it must get TORC_ECLOSED. There are RUNTIMES places for members; a round ends the member in one
+ * place, if there is one, and starts another there. The test's thread performs the rounds; one more thread pushes until
+ * the test is over. Control plane and backends are those of kits/mesh.h, over real sockets and on a thread of their
+ * own. */
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -71,8 +73,8 @@ static void *push(void *arg)
     return NULL;
 }
 
-/* Puts the clusters with their endpoints, and a listener "svc" with a route to each cluster that matches the cluster's
- * number in the header x-to. */
+/* Puts the clusters with their endpoints, and a listener "svc" with a route to each cluster: the header x-to has the
+ * cluster's number. */
 static void put_resources(void)
 {
     struct tc_buf routes = {0};
@@ -158,7 +160,8 @@ static void member_start(struct member *m, torc_xds_domain *domain, struct tc_rn
     torc_channel_state(m->ch, true);
 }
 
-/* Prints why the member's RPCs wait, and aborts: a failed assertion would leave the stack frame that threads use. */
+/* Prints why the member's RPCs wait, and aborts: after a failed assertion close_world would free the kit, which other
+ * threads use. */
 static void fail_stalled(const struct member *m, uint64_t seed)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 1000, .wait_for_ready = TORC_ON};
@@ -212,7 +215,7 @@ static void test_runtimes_come_and_go(void **state)
     (void)state;
     uint64_t n = tc_env_number("TORC_DOMAIN_ROUNDS", ROUNDS), seed = tc_env_number("TORC_DOMAIN_SEED", 1);
     pthread_t pusher;
-    static struct member members[RUNTIMES]; /* outlives a failed assertion, after which callbacks may still come */
+    static struct member members[RUNTIMES]; /* static: callers go on after a failed assertion */
     torc_xds_domain *domain = torc_xds_domain_new(NULL);
     struct tc_rng rng;
     assert_int_equal(pthread_create(&pusher, NULL, push, NULL), 0);

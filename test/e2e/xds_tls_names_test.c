@@ -2,9 +2,10 @@
  * to the control plane (A65), and a channel's own TLS credentials. Read kits/tls_mesh.h first. xds_tls_test.c has
  * certificates replaced under load and clusters whose TLS must fail.
  *
- * A test with a fixture has one backend behind TLS, and a proxy in front of it. The proxy keeps the bytes that pass: a
- * test looks for a ClientHello or its SNI, and asserts that no RPC passed as plaintext. The listener "svc" leads to the
- * cluster "c", which a test replaces.
+ * A test with a fixture has one backend, at first behind TLS, and a proxy in front of the backend. The proxy keeps the
+ * bytes that pass: some tests look there for a ClientHello or its SNI, or assert that no RPC passed as plaintext. The
+ * listener "svc" leads to the cluster "c", which a test replaces. The tests of a channel's own credentials do without
+ * xDS: their channels have the proxy's address.
  *
  * The tests run on one thread. The proxy has its own thread, and so have the servers and the channels' runtime. */
 #include <openssl/x509.h>
@@ -257,7 +258,7 @@ static void the_control_plane_is_behind_tls(void **state)
     kit_tls_mesh_fini(&files);
 }
 
-/* A channel's own TLS credentials: after its files are replaced, RPCs move to a new connection, and none fails. */
+/* A channel's own TLS credentials: after their files are replaced, RPCs move to a new connection, and none fails. */
 static void files_of_a_channel_are_replaced(void **state)
 {
     struct fixture *f = *state;

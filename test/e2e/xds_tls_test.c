@@ -3,10 +3,11 @@
  *
  * - Under load: 100 calls a second, one at a time. While files of the certificate providers are replaced, no call may
  *   fail, and the channel stays READY. A witness tells when a server first got the new certificate.
- * - Failing (struct failing): RPCs to "c" must fail, send no plaintext, and reach no backend. RPCs to "good" on the
- *   same channel must succeed meanwhile.
+ * - Failing (struct failing): while the TLS of "c" must fail, RPCs to "c" must fail, send no plaintext, and reach no
+ *   backend. RPCs to "good" on the same channel must succeed meanwhile.
  *
- * on_client runs on the servers' thread, all else on the test's. */
+ * on_client runs on the servers' thread, all else of this file on the test's. The proxy and the channels' runtime have
+ * threads of their own. */
 #include <openssl/x509.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -77,7 +78,7 @@ static uint64_t handshakes(struct witness *x)
 }
 
 /* Waits until *next_ns; the channel must stay READY meanwhile. Then makes a call, which must succeed. *next_ns becomes
- * the time of the next call, 10 ms later; 0 before the first. */
+ * the time of the next call, 10 ms later. The caller sets it to 0 before the first call. */
 static void call_at_100_hz(torc_channel *ch, uint64_t *next_ns)
 {
     uint64_t now = now_ns();
@@ -386,8 +387,8 @@ static void a_server_without_tls_fails(void **state)
     assert_int_equal(kit_mesh_take(f->w.k, 0), 0);
 }
 
-/* A29: with credentials other than xds the cluster's TLS context is ignored; xds credentials without a context use the
- * fallback. */
+/* A29: with credentials other than xds the cluster's TLS context is ignored; xds credentials use their fallback for a
+ * cluster without a context. */
 static void other_credentials_ignore_the_context(void **state)
 {
     (void)state;

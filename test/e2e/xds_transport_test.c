@@ -1,9 +1,10 @@
 /* The xDS client's transport over a real socket: what a stream reports about a message that the server does or does not
  * read, and about the stream's end. The interface is xds/client/transport.h.
  *
- * Each server plays one function on the first part of the test's message; main has their order. The message exceeds the
- * HTTP/2 windows of the stream, so a server gets the rest only if it enlarges them. The servers run in a process of
- * their own (hostile/server.h). The transport and its callbacks run on the test's thread, which drives the runtime. */
+ * Each server plays one function, which acts once the first part of the test's message has come. A server's number is
+ * its function's place in `plays` of main. The message exceeds the HTTP/2 windows, so a server gets the rest only if it
+ * enlarges them. The servers run in a process of their own (hostile/server.h). The transport and its callbacks run on
+ * the test's thread, which drives the runtime. */
 #include <torc/torc.h>
 
 #include "support/cmocka.h"

@@ -1,6 +1,7 @@
 /* Changes during ten seconds of 500 calls a second: a route switched, all endpoints replaced, GOAWAY on each backend in
  * turn, a control plane that stops and starts. No call may fail. The cases run at the same time, each in its own
- * process. */
+ * process, where the test's thread makes the changes, and a thread of the load calls (kits/load.h). Control plane and
+ * backends are those of kits/mesh.h, over real sockets and on a thread of their own. */
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/load.h"
@@ -34,8 +35,9 @@ static void begin(void)
     load = kit_load_new(ch, RPS, KEYS);
 }
 
-/* Increments *n and waits until the load has started the calls of its first *n times `every_ms` milliseconds, or of
- * SECONDS if that is less. Returns false once SECONDS have passed: *n is one more than the ticks then. */
+/* Increments *n, then waits until *n ticks of `every_ms` have passed since the load began, at most SECONDS. The time is
+ * told by the number of calls that the load has started. Returns false once SECONDS have passed: tick has returned true
+ * *n - 1 times then. */
 static bool tick(uint64_t every_ms, unsigned *n)
 {
     uint64_t calls = (uint64_t)++ * n * every_ms * RPS / 1000;

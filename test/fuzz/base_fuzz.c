@@ -11,7 +11,7 @@
 #include "base/parse.h"
 #include "fuzz.h"
 
-/* Returns true if the slice is not empty and has no other characters than these. */
+/* Returns true if the slice is not empty and has only characters of `allowed`. */
 static bool only(struct tc_slice s, const char *allowed)
 {
     for (size_t i = 0; i < s.len; i++)

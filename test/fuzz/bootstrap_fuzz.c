@@ -1,4 +1,4 @@
-/* Bootstrap texts. An accepted bootstrap has at least one server, no credentials but of supported types, a Node that a
+/* Bootstrap texts. An accepted bootstrap has at least one server, credentials of supported types only, a Node that a
  * server can parse, and authorities that are found by name. A rejected one gives a reason in UTF-8. */
 #include "base/parse.h"
 #include "fuzz.h"

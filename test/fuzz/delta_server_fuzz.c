@@ -13,11 +13,12 @@ static const char *const types[] = {
 };
 static const char *const names[] = {"a", "b", "c", "*"};
 
+/* Owns what it points to. */
 struct fixture {
-    struct tc_resource_set *set;
+    struct tc_resource_set *set; /* the present one; `change` replaces it */
     struct tc_delta *delta;
-    uint64_t sent;
-    char *nonce; /* of the last response */
+    uint64_t sent; /* responses so far */
+    char *nonce;   /* of the last response; NULL before the first */
 };
 
 static void on_send(void *arg, struct tc_slice bytes)

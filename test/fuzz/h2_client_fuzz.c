@@ -5,8 +5,8 @@
  *   the connection   on_ready and on_closed come at most once each. on_closed has a reason. The text of a GOAWAY is
  *                    short and printable.
  *
- * end_call frees a call's arena and stops its timer, so that a sanitizer sees late uses. struct run owns the calls and,
- * until on_closed or the script closes it, the connection. One thread, on a manual loop. */
+ * end_call frees a call's arena and stops its timer, so that a sanitizer sees late uses. struct run owns the calls, and
+ * the connection until on_closed comes or the script closes it. One thread, on a manual loop. */
 #include "h2_script.h"
 
 #include "base/mem.h"

@@ -3,8 +3,8 @@
  * A message that begins with 'd' is dropped, one that begins with 'x' ends its call. A message that comes while another
  * one is echoed is dropped, too. No event of a call comes after its end, no message after the half-close, and neither
  * message nor half-close after the status. Every call has ended when on_closed comes. struct run owns the calls, and
- * keeps them until its end, so that late events are seen. The streams are the connection's. One thread, on a manual
- * loop. */
+ * keeps them until the input ends, so that late events are seen. The streams are the connection's. One thread, on a
+ * manual loop. */
 #include "h2_script.h"
 
 #include "base/mem.h"

@@ -1,5 +1,6 @@
 /* Hash policies with regex rewrites, compared with a plain model of A42. The input: the number of policies, for each
- * its flags and, if they say so, pattern and rewrite; then header fields. */
+ * its flags and, if they say so, pattern and rewrite; then header fields. The model calls the library for a header's
+ * value, its rewrite and its hash, and combines the policies' hashes by itself. */
 #include "base/hash.h"
 #include "base/mem.h"
 #include "fuzz.h"
@@ -48,7 +49,8 @@ static bool model(const struct tc_hash_policy *policies, size_t n, const struct 
     return found > 0;
 }
 
-/* Reads a policy. An invalid regex or rewrite is left out: the decoder of routes rejects it. */
+/* Reads a policy. A policy whose regex or rewrite is invalid gets no regex: the decoder of routes would reject the
+ * policy. */
 static void read_policy(struct tc_fuzz_input *in, struct tc_hash_policy *p)
 {
     uint8_t flags = tc_fuzz_u8(in);

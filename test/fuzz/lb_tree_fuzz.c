@@ -2,8 +2,11 @@
  * of events. The input begins with the arguments of an update. Each further event is two bytes, with its arguments
  * behind them.
  *
- * A picked endpoint is READY in one of the zones, and no pick drops its RPC. In the end every attempt and every RPC
- * succeeds (settle). Then eight picks with different hashes reach an endpoint exactly if the last update has one. */
+ * A picked endpoint is READY in one of the zones, and no pick drops its RPC. In the end the target lets every attempt
+ * and every RPC succeed (settle). Then eight picks with different hashes reach an endpoint exactly if a child of the
+ * last update has one.
+ *
+ * The policies are real. The channel and its subchannels are fakes (support/fakes/lb.h), and time is virtual. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -60,8 +63,8 @@ static char *endpoints_of(unsigned bits, unsigned zone)
     return tc_buf_take(&b);
 }
 
-/* Updates the policy. Four bytes of the script choose the children (one to three of the zones, in turn from any one
- * on), their configs, and the endpoints of each zone. */
+/* Updates the policy. Four bytes of the script choose the children (one to three zones, in the order of `zones` from
+ * any of them on, "a" after "c"), their configs, and the endpoints of each zone. */
 static void update(struct tree *t, struct tc_fuzz_input *in)
 {
     struct tc_child_config list[ZONES] = {0};

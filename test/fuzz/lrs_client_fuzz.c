@@ -1,6 +1,6 @@
 /* The client's side of load reports (LRS) with a server that sends arbitrary bytes. The input is a script: clusters
  * come and go, RPCs start, end and are dropped, responses arrive as bytes or by fields, streams and connections end,
- * time passes. Reports never add up to more RPCs than there were: none is reported twice.
+ * time passes. Reports never add up to more RPCs than there were: no RPC is reported twice.
  *
  * Each step takes a byte, whose lower three bits choose what happens, and its arguments behind it. Then the loop is
  * drained, and the messages that the client has sent are read (take). A report counts once the server is connected. A

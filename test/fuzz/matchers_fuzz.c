@@ -1,5 +1,5 @@
 /* Header matchers compared with a naive model of A28. The input: flags, kinds, range, the matcher's text, then header
- * fields. */
+ * fields. The model calls the library for regexes and for numbers. */
 #include <ctype.h>
 
 #include "base/mem.h"
@@ -9,8 +9,8 @@
 
 static const char *const names[] = {"k", "other", "k-bin", "content-type"};
 
-/* Returns whether `part` stands in `text` at index `at`, which may be beyond the end. With
- * any_case the case of ASCII letters does not count. */
+/* Returns whether `part` stands in `text` at index `at`, which may be beyond the end. With any_case the case of ASCII
+ * letters does not count. */
 static bool equal_at(struct tc_slice text, size_t at, struct tc_slice part, bool any_case)
 {
     if (at > text.len || part.len > text.len - at)

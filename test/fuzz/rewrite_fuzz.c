@@ -1,6 +1,6 @@
 /* Regex rewrites (`regex_rewrite` of a hash policy) compared with a backtracking matcher. The input draws a pattern and
  * a text over four characters, one of them of two bytes; a line between them is the substitution. Both sides replace
- * all matches, and the results are the same. They are not compared if the model needs more than STEPS_MAX steps.
+ * all matches, and the results are the same. Results are not compared if the model needs more than STEPS_MAX steps.
  *
  *   draw_...      take the pattern from the input: as nodes for the model, and as text for the engine
  *   match         matches the nodes at one place of the text, in Perl's order, by recursion

@@ -1,6 +1,6 @@
-/* The ring, built and then updated up to STEPS_MAX times, compared with a naive ring: a sorted list and a binary
- * search. After each step the ring has the model's entries, finds the model's entry for hashes of entries and around
- * them, and knows how many entries each item has.
+/* The ring, built and then updated up to STEPS_MAX times, compared with a model: a sorted list and a binary search.
+ * After each step the ring has the model's entries, finds the model's entry for hashes of entries and around them, and
+ * knows how many entries each item has.
  *
  * The input: size limits, flags, the number of items, the items (weight and key), then changes of the items and the
  * limits. Two sets of items take turns: `now` begins as a copy of `before`, then changes. The keys point into the

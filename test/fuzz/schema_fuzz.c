@@ -1,6 +1,7 @@
 /* Schemas from bytes. Two bytes have the length of the FileDescriptorSet behind them. The rest of the input is read as
  * a message, and as JSON, of the request types of the first four methods of each service. A set that links can be
- * described and used. */
+ * described and used. The files of the set are also added one by one: to a schema that is linked after each file
+ * (link_each), and to an index of descriptors (index_each). */
 #include <torc/json.h>
 
 #include "base/mem.h"
@@ -58,7 +59,7 @@ static void convert(torc_schema *schema, const torc_schema_message *type, struct
     check_names(schema, type, in);
 }
 
-/* Adds each file to an index. Takes the file of every third field of the set out again. */
+/* Adds each file to an index. Removes the file of every third field of the set again. */
 static void index_each(struct tc_slice set)
 {
     struct tc_descriptor_index x = {0};

@@ -1,8 +1,9 @@
-/* A server whose handlers reply at once, later, in pieces or never, and may keep their places, while a client sends
- * arbitrary bytes (h2_script.h). The script also makes the server drain, close its connections and reset calls.
+/* A server whose handlers reply at once, later, in pieces or never, and may keep their places (struct
+ * tc_server_places), while a client sends arbitrary bytes (h2_script.h). The script also makes the server drain, close
+ * its connections and reset calls.
  *
- * No event comes after a call's end. After each step the server's counts have at least the calls that have not ended,
- * at most one connection, and a bounded number of queued and of unread bytes. Without a connection they are all 0.
+ * No event comes after a call's end. After each step the server counts at least the calls that have not ended, at most
+ * one connection, and a bounded number of queued and of unread bytes. Without a connection all of these counts are 0.
  *
  * The calls (tc_server_call) are the server's. struct run keeps a struct call for each until the run ends, so that
  * late events are seen. One thread, on a manual loop. */

@@ -1,5 +1,6 @@
-/* SPIFFE ids and trust bundle maps (A87). The input: an id, up to a newline, then a map. An accepted map gives a peer
- * with that id as many roots as the JSON has keys for the id's trust domain. */
+/* SPIFFE ids and trust bundle maps (A87). The input: an id, up to a newline, then a map. An id is accepted exactly if
+ * the model (model_domain) accepts it. An accepted map gives a peer with that id as many roots as the JSON has keys for
+ * the id's trust domain. */
 #include <openssl/x509v3.h>
 
 #include "base/json.h"

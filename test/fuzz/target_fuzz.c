@@ -59,7 +59,7 @@ static bool supported(void *arg, const char *type, const json_t *config)
  * authority the name is an xdstp name. The data plane authority is never empty. */
 static void check_listener_name(const struct tc_target *t)
 {
-    static struct tc_xds_bootstrap *bootstrap;
+    static struct tc_xds_bootstrap *bootstrap; /* made once; lives until the process ends */
     struct tc_status error = {0};
     struct tc_buf name = {0}, authority = {0};
     if (!bootstrap)

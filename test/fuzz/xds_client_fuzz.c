@@ -1,10 +1,14 @@
-/* The xDS client between watchers and two servers that send arbitrary bytes. The input is a script: watches come and
- * go, responses arrive as bytes or by fields, streams and connections end, time passes. A resource's bytes are
- * "name|value". The value "bad" is invalid, and so are bytes without a name or without a '|'.
+/* The xDS client of one loop between watchers and two fake servers (support/fakes/xds.h) that send arbitrary bytes. The
+ * input is a script: watches come and go, responses arrive as bytes or by fields, streams and connections end, time
+ * passes. A resource's bytes are "name|value". The value "bad" is invalid, and so are bytes without a name or without a
+ * '|'.
  *
  * on_changed has either a value or an error with a text. on_ambient_error comes only while the watcher has a value. No
  * callback comes after the watch has ended. In each callback the script decides whether the watch ends there, and
- * whether the watcher keeps the flow-control token, which holds up the next response. */
+ * whether the watcher keeps a reference to the flow-control token, which holds up the next response.
+ *
+ * struct run owns the loop, the fake, its reference of the client, and the watchers, which outlive their watches. One
+ * thread, on a manual loop. */
 #include "base/mem.h"
 #include "base/vec.h"
 #include "fuzz.h"

@@ -2,6 +2,10 @@
  * events: a call that wakes an endpoint, an attempt that succeeds or fails, a backoff that is over, a connection that
  * is lost, the next timer, and an update to each of six configs, over two priorities and three endpoints.
  *
+ * The policies are the real ones. Their channel is the fake of support/fakes/lb.h, with virtual time and no network:
+ * the test says how attempts end. One thread. To get to a state, play() makes a new tree and applies all events that
+ * lead there.
+ *
  * Why this covers every sequence: a state is the description of the real policies (lb/describe.h: everything that
  * decides what they do next) together with the model's state. The search goes breadth first from the state after the
  * first update. If several sequences lead to one state, the search keeps the first of them, a shortest one, and drops
@@ -31,6 +35,7 @@
 static const char *const names[CHILDREN] = {"a", "b"};
 static const char *const addresses[ENDPOINTS] = {"1.1.1.1:1", "2.2.2.2:2", "3.3.3.3:3"};
 
+/* A, B and C: the bits of the endpoints in a set. */
 enum { A = 1, B = 2, C = 4, RING_MIN = 6, RING_MAX = 12, MAX_HASHES = 64, MAX_DEPTH = 16, MAX_EVENTS = 32 };
 
 static const struct model_config configs[] = {
@@ -54,7 +59,7 @@ static struct {
 } hashes[MAX_HASHES];
 static int n_hashes;
 
-/* Stores the endpoints of the set in `out`, which has room for ENDPOINTS. Returns their number. */
+/* Stores the endpoints of the set (bit e: endpoint e) in `out`, which has room for ENDPOINTS. Returns their number. */
 static int members(uint8_t set, int *out)
 {
     int n = 0;
@@ -189,7 +194,7 @@ static size_t n_playing;
         }                                                                                                              \
     } while (0)
 
-/* Stores the states of the real subchannels; IDLE where there is no subchannel. */
+/* Stores the states of the tree's subchannels; IDLE where there is no subchannel. */
 static void look(const struct world *w, enum torc_connectivity seen[CHILDREN][ENDPOINTS])
 {
     for (int i = 0; i < CHILDREN; i++)

@@ -16,7 +16,7 @@ struct edge {
 
 struct known {
     struct state_sign sign;
-    uint32_t node; /* node + 1; 0: free */
+    uint32_t node; /* the node's number + 1; 0: the slot is free */
 };
 
 struct state_graph {

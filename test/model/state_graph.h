@@ -1,5 +1,5 @@
 /* The states that a search has found, the first path to each, and the steps between them. In a search that goes breadth
- * first, the first path is a shortest one. */
+ * first, the first path is a shortest one. Events are copied; the configs in them are borrowed. */
 #ifndef MODEL_STATE_GRAPH_H
 #define MODEL_STATE_GRAPH_H
 

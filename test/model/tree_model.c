@@ -1,7 +1,7 @@
 /* The steps of the model. An event changes slots, timers or the config (model_apply, the function to read first). After
  * a change of slots go_on() connects one more endpoint where A61 demands it, and report() computes the child's state
- * from its slots, as A42 says. choose() finds the child that serves by the children's states and failover timers, as
- * A56 says.
+ * from its slots, as A42 says. Then choose() looks at the children's states and failover timers, and finds the child
+ * that serves, as A56 says.
  *
  * Between two events the state of each child that exists is aggregate() of its slots, and choose() changes nothing. A
  * child that does not exist has ABSENT slots alone and no timer. Time passes in TIMER events alone, each of which goes
@@ -54,7 +54,8 @@ static enum torc_connectivity aggregate(const struct model_child *c)
 }
 
 /* A61: while a ring is in TRANSIENT_FAILURE or CONNECTING and none of its endpoints is CONNECTING, it connects one that
- * is IDLE, if there is one. Takes over which one the real ring has chosen. Returns NULL, or a text if it chose none. */
+ * is IDLE, if there is one. Takes over which one the real ring has chosen. Returns NULL, or a text if the real ring has
+ * chosen none. */
 static const char *go_on(struct model_child *c, const enum torc_connectivity *seen)
 {
     enum torc_connectivity state = aggregate(c);
@@ -105,7 +106,8 @@ static void end(struct model_child *c)
 }
 
 /* Returns the highest child that is READY or IDLE, or whose failover timer runs. If there is none, returns the first
- * that is CONNECTING, else the last. Creates children on the way, and deactivates those below a READY or IDLE one. */
+ * that is CONNECTING, else the last. Creates or reactivates children on the way, and deactivates those below a READY or
+ * IDLE one. */
 static int choose(struct model *m)
 {
     const struct model_config *config = m->config;
@@ -133,7 +135,7 @@ static int choose(struct model *m)
 
 int model_chosen(const struct model *m)
 {
-    struct model copy = *m; /* settled: no child is created */
+    struct model copy = *m; /* choose() takes a model that is not const, though it changes nothing here */
     return choose(&copy);
 }
 

@@ -1,7 +1,7 @@
 /* The application of a simulation. It is the only user of Torc's public API, except that the oracle and the servers use
- * its constants, and the oracle torc_status_code_name. Everything runs on the world's one thread. The caller frees the
- * handles, calls and channels before their runtime. A runtime, a channel, a call or a client status that cannot be made
- * aborts the program. */
+ * its constants, and the oracle torc_status_code_name. Everything runs on the world's one thread. The caller frees
+ * every handle, those of calls and channels before their runtime's. A runtime, a channel, a call or a client status
+ * that cannot be made aborts the program. */
 #ifndef SIM_APP_H
 #define SIM_APP_H
 
@@ -17,7 +17,7 @@ struct app_channel;
 struct app_call;
 
 struct app_domain *app_domain_new(void);
-/* Its runtimes may go on. NULL is allowed. */
+/* Frees the handle; the runtimes of the domain may go on. NULL is allowed. */
 void app_domain_free(struct app_domain *d);
 /* `domain` may be NULL. */
 struct app_runtime *app_runtime_new(struct app_domain *domain);
@@ -61,18 +61,18 @@ struct app_call_options {
 struct app_call_events {
     /* Returns message number `index` (from 0) to send; it is copied. Called again for a message that found no room. */
     const void *(*make)(void *arg, unsigned index, size_t *size);
-    /* A message of a stream came. The bytes are borrowed for the call. */
+    /* A message of a stream came. The bytes are borrowed until on_message returns. */
     void (*on_message)(void *arg, const void *data, size_t size);
     void (*on_done)(void *arg, const struct app_outcome *outcome);
 };
 
-/* Starts a call. `make` may be called inside this function, the other events only from the loop. on_done comes once;
- * no event comes after app_call_free. `events` is copied. */
+/* Starts a call. `make` may be called inside this function, the other events only from the loop. on_done comes once,
+ * as the last event. No event comes after app_call_free, not even on_done. `events` is copied. */
 struct app_call *app_call_start(struct app_channel *ch, const struct app_call_options *o,
                                 const struct app_call_events *events, void *arg);
 void app_call_cancel(struct app_call *call);
-/* Frees the handle; a call that runs is cancelled. Its memory is freed when Torc has reported its end, so that a call
- * whose end is never reported shows as a leak. */
+/* Frees the handle; a call that runs is cancelled. The call's memory is freed once Torc has reported the end, so that a
+ * call whose end is never reported shows as a leak. */
 void app_call_free(struct app_call *call);
 
 #endif

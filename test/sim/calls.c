@@ -1,11 +1,11 @@
 /* The calls of a run: what each asks for, its cookie and its messages, and what the oracle is told of it. Read
  * sim_call_start first.
  *
- * c->calls owns each call from sim_call_start until a sim_calls_sweep takes it: `over` says that its outcome came,
- * `freed` that sim_step_free has freed the application's handle. If no step did, the sweep frees the handle. The oracle
- * hears of a begin, a cancel and a step's free before the application does: it knows of them when events come. The
- * oracle's id of a call travels in the request (servers.h). c->cookies keeps cookies by service and host until
- * sim_calls_end, so that later calls can join a session.
+ * c is the run's struct sim_client. c->calls owns each call from sim_call_start until sim_calls_sweep frees it: `over`
+ * says that its outcome came, `freed` that sim_step_free has freed the application's handle. If no step has freed the
+ * handle, the sweep does. The oracle hears of a begin, a cancel and a step's free before the application does, so that
+ * it knows of them when events come. The oracle's id of a call travels in the request (servers.h). c->cookies keeps
+ * cookies by service and host until sim_calls_end, so that later calls can join a session.
  *
  * Everything runs on the world's one thread: steps outside the loops, events of a call in its runtime's loop, except
  * that the first messages of a stream are made inside app_call_start. */

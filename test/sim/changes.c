@@ -1,12 +1,16 @@
-/* The mesh of a seed, and the changes of a run: faults of hosts and connections, and changes of resources.
+/* The mesh of a seed, and the changes of a run: faults of hosts, names, connections and the first control plane, and
+ * changes of resources.
  *
- * A resource that becomes bad or is deleted disturbs no client that had a good version (A88). A client without one
- * would be disturbed: a client that is sent to a cluster for the first time must find the cluster's resources.
- * Therefore a listener, with its routes, or a cluster gets new contents only while all resources are good and no known
- * name fails (sim_routes_may_change).
+ * A resource that becomes bad or is deleted disturbs no client that had a good version (A88), except with
+ * SIM_FEATURE_DATA_ERRORS: then only a scene deletes a resource, a listener (sim_listener_remove). A client without a
+ * good version would be disturbed: a client that is sent to a cluster for the first time must find the cluster's
+ * resources. Therefore a listener, with its routes, or a cluster gets new contents only while all resources are good
+ * and look-ups of every name that clients know succeed (sim_routes_may_change).
  *
- * A change goes to c->mesh, to the servers or the network, and to the oracle, which copies the mesh. The caller owns
- * *c, which workload_internal.h describes. Everything runs on the world's one thread, between turns of the loops. */
+ * A change goes to *c, to the servers or the network, and to the oracle, which copies the mesh. The oracle is not told
+ * of a change that clients with a good version do not heed: a resource that becomes bad, is deleted, or is served again
+ * with no difference that counts. The caller owns *c, which workload_internal.h describes. Everything runs on the
+ * world's one thread, between turns of the loops. */
 #include "base/clock.h"
 #include "sim/faults.h"
 #include "sim/names.h"
@@ -24,7 +28,7 @@ static unsigned below(struct tc_rng *rng, unsigned n)
 
 /* --- the mesh of a seed --- */
 
-/* Draws a locality of hosts that are not in `used`, and adds these to `used`. It may be without endpoints. */
+/* Draws a locality of hosts that are not in `used`, and adds these to `used`. The locality may be without endpoints. */
 static void locality_make(struct sim_client *c, struct sim_locality *l, unsigned priority, struct tc_rng *rng,
                           bool used[SIM_HOSTS])
 {
@@ -275,7 +279,8 @@ static bool clients_have_all(const struct sim_client *c)
     return oracle_settled(tc_world_now_ms()) && c->changed_ms + ORACLE_SETTLED_MS < tc_world_now_ms();
 }
 
-/* A name begins to fail only when every channel that uses it knows its addresses: nothing changes for the channels. */
+/* During a run a name begins to fail only when every channel that uses the name knows its addresses: nothing changes
+ * for the channels. */
 static void fault_name(struct sim_client *c, struct tc_rng *rng)
 {
     unsigned cluster = below(rng, SIM_CLUSTERS);
@@ -368,7 +373,7 @@ void sim_name_move(struct sim_client *c, unsigned cluster)
     sim_cluster_text(&c->mesh.clusters[cluster], text, sizeof(text));
     sim_story("the name d%u.test has other addresses: %s", cluster, text);
     sim_name_set(cluster, &c->mesh.clusters[cluster]);
-    if (cluster < c->mesh.n_clusters) /* the EDS resource, for later: a change may make it an EDS cluster */
+    if (cluster < c->mesh.n_clusters) /* its EDS resource, for later: the cluster may become an EDS cluster */
         sim_change_served(c, SIM_ENDPOINTS_OF, cluster);
     oracle_changed(&c->mesh, tc_world_now_ms());
 }
@@ -486,7 +491,7 @@ void sim_step_change(struct sim_client *c, struct tc_rng *rng)
         sim_change_neutral(c, kind, which);
 }
 
-/* Makes listeners bad before any client has begun: no client has ever accepted a version of them. */
+/* Makes some listeners bad before any client has begun: no client has ever accepted a version of them. */
 static void first_listeners(struct sim_client *c, struct tc_rng *rng)
 {
     for (unsigned s = 0; s < c->mesh.n_services; s++) {

@@ -1,6 +1,6 @@
-/* A corpus: runs that reached code which no run before them had reached, or reached code more often than any run before
- * them (coverage.h). A line of its file has a seed and the features that are off whatever the seed says, if any:
- * "7 dns,streams". */
+/* A corpus: runs that reached code which no run before them had reached, or reached code a number of times whose
+ * magnitude was new (coverage.h). A line of its file has a seed and the features that are off whatever the seed says,
+ * if any: "7 dns,streams". */
 #ifndef SIM_CORPUS_H
 #define SIM_CORPUS_H
 
@@ -23,8 +23,8 @@ void sim_corpus_read(struct sim_corpus *c, const char *path);
 /* Writes the entries that added most, at most `most`, in the order of their seeds. Reorders c->at. Ends the program
  * with 2 on failure. */
 void sim_corpus_write(struct sim_corpus *c, const char *path, size_t most);
-/* Sets the seed and the features of the next run to try: the fresh seed, or an entry with one more feature that is off,
- * or one that is left to the seed again. */
+/* Sets run->seed and run->without for the next run to try: the fresh seed alone, or an entry with one change: a further
+ * feature is off, or a feature that was off is left to the seed again. */
 void sim_corpus_choose(const struct sim_corpus *c, struct tc_rng *rng, uint64_t fresh_seed, struct sim_run *run);
 
 #endif

@@ -11,7 +11,8 @@ struct sim_coverage {
     uint32_t counts[SIM_COVERAGE_EDGES];
 };
 
-/* Counts go into `c` from now on, which must be zeroed. NULL: nothing is counted. */
+/* Counts go into `c` from now on, which must be zeroed and is borrowed until the next call. NULL: nothing is
+ * counted. */
 void sim_coverage_count_in(struct sim_coverage *c);
 /* Adds a run to what all runs have reached: seen[i] has a bit for each magnitude (power of two) of count i. Returns how
  * many bits are new. */

@@ -1,5 +1,5 @@
 /* Faults of single connections, which the workload chooses; the moment of the network's last fault; and what the oracle
- * is told of attempts to connect. */
+ * is told of attempts to connect. Everything runs on the world's one thread. */
 #ifndef SIM_FAULTS_H
 #define SIM_FAULTS_H
 

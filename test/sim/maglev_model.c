@@ -1,14 +1,15 @@
 /* The oracle's table, in plain steps:
  *
- * A host's part is its weight over the sum of all weights of the priority. With weights of localities it is the part of
- * its locality (its weight over the sum of those that have hosts) times the host's weight over the sum in the locality.
+ * A host's part is its weight over the sum of all hosts' weights in the priority. With locality_weights the part is the
+ * locality's weight over the sum of the weights of the priority's localities that have hosts, times the host's weight
+ * over the sum of the hosts' weights in the locality.
  *
  * Hosts take turns in the order of their addresses as text. A slot costs the largest part of all. In round N, from 1
  * on, a host claims a slot if N times its part is at least what it has paid so far. Its way through the table begins at
  * XXH64(address, 0) modulo the size and goes on in strides of XXH64(address, 1) modulo (size - 1), plus 1. It claims
  * the first slot of its way that is free.
  *
- * The last four tables are kept, since one takes a while to fill. */
+ * The last four tables are kept, in static memory, since a table takes a while to fill. */
 #include "sim/maglev_model.h"
 
 #include <stdlib.h>

@@ -4,8 +4,8 @@
 
 #include "sim/mesh.h"
 
-/* Returns the host that the table of this priority of the cluster gives to the header value: from the value's slot on,
- * the first host that is reachable. -1: no host of the table is. */
+/* Looks the header value, a NUL-terminated text, up in the table of this priority of the cluster. Returns the host of
+ * the first slot from the value's slot on, around the table, whose host is reachable; -1 if none is. */
 int maglev_model_host(const struct sim_cluster *cluster, unsigned priority, const char *value,
                       const bool reachable[SIM_HOSTS]);
 

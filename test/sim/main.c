@@ -1,15 +1,15 @@
-/* sim: runs seeds of the deterministic world.
+/* sim: runs seeds of the deterministic world (docs/internals/simulation.md).
  *
  *     sim --seed N [--steps K] [--skip 3,7-9] [--without a,b] [--trace|--detail]    one run, in this process
  *     sim --count M [--from N | --fresh] [--seconds S] [--jobs J] [--steps K]
  *         [--digests] [--report] [--no-shortening]                              a search: a process for each seed
  *     sim --corpus FILE [--jobs J]                                              the runs of a corpus
- *     sim --guided FILE --seconds S [--from N | --fresh] [--jobs J]             a search that keeps a corpus
+ *     sim --guided FILE --seconds S [--from N | --fresh] [--jobs J]             a search that adds to a corpus
  *
- * A search ends after M seeds or S seconds, of which at least one is given, or after the last run of its corpus. It
- * stops at the first run with a violation (or a crash), makes the run shorter (search.c), and prints the command that
- * replays it. Exit 1 after a violation, 2 for wrong usage; search.h has the others. Defaults: 600 steps, --from 1,
- * --jobs 1. */
+ * --fresh makes the first seed from the time. A search ends after M seeds or S seconds, of which at least one is given,
+ * or after the last run of its corpus. It stops at the first run with a violation (or a crash), makes the run shorter
+ * (search.c), and prints the command that replays it. Exit 1 after a violation, 2 for wrong usage; search.h has the
+ * other statuses. Defaults: 600 steps, --from 1, --jobs 1. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

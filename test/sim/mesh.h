@@ -16,8 +16,8 @@ enum {
     SIM_ENDPOINTS = 4, /* of a locality */
 };
 
-/* SIM_RING_HASH and SIM_MAGLEV hash. Every other policy is below wrr_locality: a locality is chosen by weight, and the
- * policy chooses among its endpoints (A52). */
+/* SIM_RING_HASH and SIM_MAGLEV choose an endpoint by a hash. Every other policy is below wrr_locality: a locality is
+ * chosen by weight, and the policy chooses among its endpoints (A52). */
 enum sim_policy {
     SIM_ROUND_ROBIN,
     SIM_RING_HASH,
@@ -49,7 +49,7 @@ struct sim_cluster {
     unsigned children[SIM_CHILDREN];
     enum sim_policy policy; /* of a leaf */
     bool dns;               /* LOGICAL_DNS: the endpoints are the addresses of dCvVERSION.test (SIM_HEDGED: dC.test) */
-    unsigned version;       /* of the endpoints. Part of the name, so that only scene_move changes a name's addresses */
+    unsigned version;       /* of the endpoints. In the DNS name, so that only scene_move changes a name's addresses */
     bool outliers;          /* outlier detection is on (A50) */
     unsigned max_requests;  /* circuit breaking (A32); 0: none */
     unsigned table_size;    /* of maglev; 0: the default */
@@ -69,8 +69,8 @@ struct sim_service {
     bool hedged;            /* its channels use the plain DNS name of its cluster, and hedge instead of retrying (A6) */
     bool unrouted;          /* nothing routes its calls: no virtual host matches, or clients have no listener */
     unsigned abort_percent; /* the percentage of calls that the fault filter fails with SIM_ABORT_CODE (A33) */
-    unsigned limit_ms;      /* the time limit of the route (A31), for the whole run; 0: none */
-    bool rds;               /* the routes are a resource of their own, for the whole run */
+    unsigned limit_ms;      /* the time limit of the route (A31), fixed at the start; 0: none */
+    bool rds;               /* the routes are a resource of their own; fixed at the start */
     unsigned revision;      /* how many updates of the listener had no difference that counts */
 };
 
@@ -115,7 +115,8 @@ void sim_endpoints_name(const struct sim_cluster *c, unsigned which, char *name,
 /* Writes the cluster in short: "of c0 c1", or the policy, options and localities, each as PRIORITY/HOST*WEIGHT,...:
  * "round_robin limit 3 0/3*1,4*2 1/". */
 void sim_cluster_text(const struct sim_cluster *c, char *text, size_t size);
-/* Returns the weight that weighted_round_robin gives to a host for the load that it reports (A58). */
+/* Returns a number in proportion to the weight that weighted_round_robin gives to the host, by the load that the host
+ * reports (A58). */
 static inline unsigned sim_host_weight(unsigned host)
 {
     return host % 3 ? 1 : 8;

@@ -1,5 +1,5 @@
-/* The messages of streams. Each has a head: who sent it, for which call, and its index. The bytes after the head follow
- * from it, so that damage shows. */
+/* The messages of streams. Each has a head: who sent it, for which call, and its index. The bytes after the head are
+ * computed from the call and the index, so that damage shows. */
 #ifndef SIM_MESSAGE_H
 #define SIM_MESSAGE_H
 

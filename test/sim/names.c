@@ -1,5 +1,6 @@
 /* The names of the clusters. A name that begins with "d" and the number C, such as dC.test and dCvVERSION.test, has the
- * addresses of cluster C. It is not found while its look-ups fail, and no other name is found. */
+ * addresses of cluster C. It is not found while its look-ups fail, and no other name is found. The oracle is told of
+ * each look-up of a cluster's name. */
 #include "sim/names.h"
 
 #include <stdio.h>

@@ -1,9 +1,22 @@
+/* The oracle is told what happens, notes it, and judges it by the rules below.
+ *
+ * This file takes the events. Of the rules it judges the ones that always hold, except `request`, and those rules of a
+ * settled world that oracle_settled.c leaves to it. oracle_internal.h says what the other files do.
+ *
+ * A disturbance (oracle_disturbed) moves disturbed_ms on and forgets what counts in one settled world alone: answered
+ * keys, failures because nothing can be reached, load reports. oracle_settled says whether the world is settled.
+ *
+ * The one `oracle` is the process's. It holds a copy of the mesh and owns a struct tracked for each call, by id, until
+ * oracle_end. oracle_call_begins may move all of these, so nobody keeps a pointer to one beyond the event. Events come
+ * on the world's one thread: from steps of the workload, and from inside turns of the loops. Read oracle_call_begins,
+ * oracle_call_seen and oracle_call_ends first. */
+
 /* The rules. Rules of load reports and CSDS are in oracle_reports.c.
  *
  * Always:
  *   once        a call ends once, and not after it was freed
  *   deadline    DEADLINE_EXCEEDED comes at the deadline, and no call outlives its deadline or its route's limit (A31)
- *   cancelled   CANCELLED comes only to calls that the application cancelled
+ *   cancelled   CANCELLED comes only to calls that the application cancelled, or whose channel it freed
  *   echo        an OK has the answer of the backend that the result names, to this call
  *   stream      messages come whole, in order and once, all of one backend; an OK has all of them
  *   attempts    the backends together saw a call at most as often as the result says
@@ -31,11 +44,12 @@
  *   breaker     no cluster has more calls than its limit, and no call is dropped while fewer are under way (A32)
  *   retries     a backend's failure is final after as many tries as the route allows, no call has more, and there is a
  *               backoff before each (A44), or what the backend asked for: a time, or no further try (A6)
- *   refused     a call that a backend refused without looking is sent again by itself once (A6)
+ *   refused     when a backend refused a call without looking, the client sends it again by itself, once at most; each
+ *               further time is one of the call's tries (A6)
  *   ejected     no call goes to an endpoint that outlier detection must have ejected; the endpoints that it cannot have
  *               ejected serve as ever (A50)
- *   hedging     while no attempt has answered, one more begins after each delay, and when one has failed, and no others
- *               do (A6)
+ *   hedging     while no attempt has answered, one more begins after each delay, and when one has failed; no others
+ *               begin (A6)
  *   layer       the result has the right layer for a circuit breaker, a backend's status, endpoints that cannot be
  *               connected
  *   route       while nothing routes a service's calls, none goes anywhere: they fail, or wait for ready
@@ -200,7 +214,8 @@ void oracle_sick(unsigned host, int code, uint64_t now_ms)
     oracle_disturbed(now_ms);
 }
 
-/* A backoff from before may bind the new channel or not: neither is judged. */
+/* A backoff from before may or may not bind the new channel: neither is a violation. `dialled` does not say which
+ * runtime is which, so the refusals of all runtimes are forgotten. */
 void oracle_channel(unsigned runtime, unsigned service, uint64_t now_ms)
 {
     oracle.opened_ms[runtime][service] = now_ms;
@@ -221,8 +236,8 @@ static void serving_over(struct tracked *t)
     t->serving = false;
 }
 
-/* Counts a call that begins among those that may be failed by chance. A call counts for the fault filter if it has the
- * time to come to it, and for drops if it will have exactly one pick. */
+/* Counts a call that begins, if chance may fail it. A call counts for the fault filter if it has the time to come to
+ * the filter, and for drops if it will have exactly one pick. */
 static void count_chances(struct tracked *t)
 {
     const struct sim_service *service = &oracle.mesh.services[t->call.service];
@@ -401,7 +416,7 @@ static void count_load(const struct tracked *t, const struct oracle_outcome *r)
 }
 
 /* A50: returns whether a failure at the host, at now_ms, ejects the host for the second time, and so for longer:
- *   - The host was ejected: the failure noted before it had no success beside it in its interval.
+ *   - The host was ejected: the failure at failed_ms had no success beside it in its interval.
  *   - The host has returned: this call, which began after the ejection, was sent there by the policy.
  *   - The failure is in the first interval after the return, so that the multiplier has not gone back. The return is at
  *     the first end of an interval after the ejection time. */
@@ -456,7 +471,7 @@ static void count_ends(const struct tracked *t, const struct oracle_outcome *r, 
         };
 }
 
-/* Judges the time since the try before, and counts this one. A44: the backoff before a retry is 25 ms at first and
+/* Judges the time since the previous try, and counts this one. A44: the backoff before a retry is 25 ms at first and
  * doubles up to 250 ms; jitter takes off at most a fifth (A6). A backend's pushback, which comes after the time that
  * the backend takes, replaces the backoff. A try between that no backend sees only makes the time longer. */
 static void judge_backoff(uint64_t id, struct tracked *t, uint64_t now_ms)
@@ -570,7 +585,8 @@ void oracle_call_ends(uint64_t id, const struct oracle_outcome *r, uint64_t now_
     count_ends(t, r, now_ms); /* last: a call is judged by the ends of earlier calls alone */
 }
 
-/* Returns the record of the runtime's attempts at the host, made by the first one. NULL: RUNTIMES others have one. */
+/* Returns the record of the runtime's attempts at the host, a new one if there is none. NULL: other runtimes have all
+ * RUNTIMES records. */
 static struct dialled *dialled_of(const void *runtime, unsigned host)
 {
     for (unsigned r = 0; r < RUNTIMES; r++) {

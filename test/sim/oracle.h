@@ -1,7 +1,8 @@
 /* The oracle: judges from the outside whether a client does only what gRPC's texts allow. It is told of changes of the
  * mesh that clients heed, of faults, of attempts to connect, of load reports and client status, and of calls: their
  * begins, their ends, and what backends get of them. Arguments are borrowed. Of the library it knows the public headers
- * alone. oracle.c has the rules. A violation goes to the trace (sim_violation). */
+ * alone. oracle.c has the rules. A violation goes to the trace (sim_violation). A process has one oracle, from
+ * oracle_begin to oracle_end. All functions run on the world's one thread. */
 #ifndef SIM_ORACLE_H
 #define SIM_ORACLE_H
 

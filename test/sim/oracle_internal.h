@@ -20,7 +20,7 @@ enum {
 struct tracked {
     struct oracle_call call;
     uint64_t began_ms, ended_ms;
-    int64_t timeout_ms;             /* once it is routed: the application's or the route's limit; < 0: none */
+    int64_t timeout_ms;             /* once it is routed: the shorter of the application's and the route's; < 0: none */
     unsigned cluster;               /* of its service, when it began */
     unsigned n_received;            /* messages that the application got */
     unsigned n_seen;                /* tries that backends took */

@@ -1,7 +1,7 @@
 /* Rules for what others see of a client.
  *
- *   loads   the sums of load reports are what happened, give or take calls whose outcome nobody knows; without a loss
- *           of reports they are not less (A27)
+ *   loads   each sum of load reports exceeds what is known by at most what is unknown (judge_sum) and, if no report was
+ *           lost, is not less than what is known (A27)
  *   csds    each resource that a service needs is shown as the control plane serves it (A40) */
 #include "sim/oracle_internal.h"
 #include "sim/trace.h"

@@ -8,8 +8,9 @@
  *
  * The request was sent before it came, so its grpc-timeout is at least the time that is left when it comes. It is more
  * by the time on the network: by MOST_SETTLED_MS at most in a settled world, else by MOST_STALLED_MS. In a settled
- * world a retry begins after the try before it came to its backend, and carries no more than was left then. In other
- * worlds the try before may still be on its way, on a connection that the client has closed, and come later. */
+ * world a retry begins only when the previous try has come to its backend, and carries no more time than was left then.
+ * In other worlds the previous try may still be on its way, on a connection that the client has closed, and come later
+ * than the retry. */
 #include <stdio.h>
 #include <string.h>
 

@@ -279,10 +279,10 @@ static bool refused_twice(const struct tracked *t)
 }
 
 /* A44: a call that fails because its backends are sick has been tried as often as the route allows, unless a pushback
- * stopped it. By A6 a pick that fails "will be handled by the configured retry policy": it is one of the tries, which
- * no backend sees (`unseen`: such picks are possible). The picks of a call that waits for ready do not fail. `sick`:
- * the call failed because its backend is sick. Otherwise it ended with the code that it asked for, which is not a code
- * to retry: it was tried once, unless a host is sick or the call is hedged. */
+ * stopped it. By A6 a pick that fails "will be handled by the configured retry policy": such a pick is a try that no
+ * backend sees (`unseen`: such picks are possible). The picks of a call that waits for ready do not fail. `sick`: the
+ * call failed because its backend is sick. Otherwise it ended with the code that it asked for, which is not a code to
+ * retry: it was tried once, unless a host is sick or the call is hedged. */
 static void judge_tries(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, bool sick, bool unseen)
 {
     bool any_sick = false;
@@ -419,8 +419,8 @@ static void judge_failure(uint64_t id, const struct tracked *t, const struct ora
 }
 
 /* Judges a call that has not ended. Its time is what a call may take (time_enough_ms) plus ORACLE_SETTLED_MS, from its
- * begin or the last disturbance on, whichever is later. Not judged: a call that no endpoint must be able to serve now
- * (no route, nothing reachable in the last group that it may go to, an endpoint that may be ejected); and a call whose
+ * begin or the last disturbance on, whichever is later. Not judged: a call that perhaps no endpoint can serve now (no
+ * route, nothing reachable in the last group that it may go to, an endpoint that may be ejected); and a call whose
  * route may have changed since it began, because a call keeps the cluster that it began with. */
 static void judge_waiting(uint64_t id, const struct tracked *t, uint64_t now_ms)
 {

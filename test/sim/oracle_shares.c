@@ -18,14 +18,14 @@
 #include "sim/trace.h"
 
 enum {
-    LEAST_CALLS = 30, /* a locality's share is judged from the variance of so many calls with even chances on */
+    LEAST_CALLS = 30, /* a locality's share is judged once its variance is that of so many calls with even chances */
     DEVIATIONS = 6,
     WEIGHED_MS = 12000,  /* from the first report on: A58's blackout period 10 s, its update period 1 s, 1 s to spare */
     EXPIRES_MS = 170000, /* a bit less than A58's 3 minutes */
     HEAVIEST = 8,        /* sim_host_weight, at most */
 };
 
-/* A sum as expected, and as it came, of calls; for `weights`, of the weights of the endpoints that calls went to. */
+/* A sum as expected, and as it came: of calls or, in `weights`, of the weights of the endpoints that calls went to. */
 struct share {
     double expected, variance;
     uint64_t got;
@@ -108,8 +108,8 @@ void oracle_count_share(const struct tracked *t, int host, const struct group *g
 {
     const struct sim_cluster *c = group->cluster;
     double sum = 0;
-    /* Not counted: calls with short deadlines, since more of them succeed at endpoints with short delays; and groups
-     * with a sick host, since a retry draws again. */
+    /* Not counted: names, rings and sessions, which draw no locality by weight; calls with short deadlines, since more
+     * of them succeed at endpoints with short delays; and groups with a sick host, since a retry draws again. */
     bool fast = t->timeout_ms >= 0 && t->timeout_ms < FAST_MS;
     if (c->dns || group->ring || fast || group->sick > 0 || t->call.session >= 0)
         return;

@@ -64,7 +64,7 @@ static void show_service(const struct sim_client *c, const Envoy__Service__Statu
     const struct sim_cluster *cluster = &c->mesh.clusters[root];
     show(c, config, SIM_LISTENER, service);
     if (c->mesh.services[service].unrouted)
-        return; /* nobody asks for the service's cluster */
+        return; /* for this service nobody asks for a cluster */
     show(c, config, SIM_CLUSTER, root);
     if (!cluster->is_aggregate && !cluster->dns)
         show(c, config, SIM_ENDPOINTS_OF, root);

@@ -3,9 +3,10 @@
  * An endpoint's weight (A113) is the locality's part of its priority's weights, times the endpoint's part of the
  * locality's weights, both in UQ1.31. Localities without endpoints count in their priority's weights. The size of the
  * ring is the smallest one of at least min_ring_size (1024) that gives the lightest endpoint a whole number of entries;
- * the cap is 4096. Endpoints get their entries one after the other: an endpoint gets entries until the ring has at
- * least the size times the sum of the parts so far, its own included. The hash of entry N of an endpoint, from 0 on, is
- * XXH64 of "ADDRESS_N" with seed 0. */
+ * the cap is 4096. An endpoint's share is its weight over the sum of all endpoints' weights. Endpoints get their
+ * entries one after the other: an endpoint gets entries until the ring has at least the size times the sum of the
+ * shares so far, its own included. The hash of entry N of an endpoint, from 0 on, is XXH64 of "ADDRESS_N" with seed
+ * 0. */
 #include "sim/ring_model.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Scenes: steps in an order that chance finds rarely, each around a timer or a state that must be remembered.
  *
- *   route      a service's route goes and comes back, one to three times, and clients hear each change; perhaps the
- *              control plane fails while the route is gone
+ *   route      a service's route goes and comes back, one to three times, while the control plane can be reached;
+ *              perhaps the control plane fails while the route is gone for the last time
  *   blink      a cluster's endpoints are replaced and come back within 300 ms, two to four times, while one of them
  *              cannot be reached
  *   ejection   an endpoint fails again as soon as its ejection is over (A50's multiplier)
@@ -11,9 +11,9 @@
  *              perhaps look-ups of the name had failed before
  *   weights    calls to endpoints that have reported their load for long enough to be weighed (A58)
  *
- * A scene returns false, and has changed nothing, if it does not fit the mesh. Then the next one is tried; if none
- * fits, nothing happens. A scene that fits takes its steps before it returns: up to minutes of the world's time. All on
- * the world's one thread; the run's state and the random numbers are borrowed. */
+ * A scene returns false, and has changed nothing, if it does not fit the run's features, mesh or present state. Then
+ * the next one is tried; if none fits, nothing happens. A scene that fits takes its steps before it returns: up to
+ * minutes of the world's time. All on the world's one thread; the run's state and the random numbers are borrowed. */
 #include "base/common.h"
 #include "sim/oracle.h"
 #include "sim/trace.h"

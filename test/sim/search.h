@@ -21,8 +21,8 @@ struct sim_search {
 };
 
 /* Prints the table of counts or, if a seed failed, the command that replays its run. Returns the exit status: 0; 1 if a
- * seed failed or, with `report`, something occurred too rarely; 2 if there is no memory for the slots. Ends the program
- * with 2 if fork fails, or the corpus is malformed, cannot be read (a file that is not there is an empty corpus) or
+ * seed failed or, with `report`, something occurred too rarely; 2 if there is no shared memory. Ends the program with 2
+ * if fork fails, or the corpus is malformed, cannot be read (a file that is not there is an empty corpus) or
  * cannot be written. Call once in a process. */
 int sim_search(const struct sim_search *search);
 

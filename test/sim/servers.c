@@ -2,8 +2,8 @@
  *
  * A backend is a server with a method of each kind. A call waits for its delay on a timer of the server's loop; then
  * the backend answers it, or begins to read the client's stream. A call that ends before that gets no answer. The
- * control planes are embedded ones (controlplane/control_plane.h), fed with YAML that is written from the mesh. What
- * cannot be made (a listener, a resource that is not YAML) aborts the program.
+ * control planes are embedded ones (controlplane/control_plane.h), fed with YAML that is written from the mesh. A
+ * server that cannot listen, or a resource that a control plane does not take, aborts the program.
  *
  * A call that a backend takes has a struct answer, in the backend's list; a call that it refuses has none. on_end frees
  * the answer or, for calls that are open when the backend closes, backend_close does. Servers, loops and control planes

@@ -1,13 +1,13 @@
 /* The life of a run.
  *
  * Each step has its own random numbers, from the seed and the step's number, so that leaving out one step does not
- * change the choices of the others. A step makes calls, or does something to the world, and lets time pass. A calm
- * period is longer than ORACLE_SETTLED_MS, so that the oracle's rules of a settled world apply after it. At the end of
- * a run without a violation everything is healed, and every channel must work.
+ * change the numbers of the others. A step makes or ends calls, or does something to the world, and lets time pass. A
+ * calm period is longer than ORACLE_SETTLED_MS: unless a fault lasts, the oracle's rules of a settled world apply after
+ * it. At the end of a run without a violation the world is healed (sim_heal), and every channel must work.
  *
  * The run's state, struct sim_client, is on the stack of sim_workload_run. It owns the runtimes, the channels and the
- * calls, which client_end frees; the servers, the oracle and the world are the process's. All on the world's one
- * thread. Read sim_workload_run first, then step. */
+ * calls, which client_end frees; the servers, the oracle and the world are the process's. Everything runs on the
+ * world's one thread. Read sim_workload_run first, then step. */
 #include "sim/workload.h"
 
 #include <stdio.h>
@@ -127,8 +127,8 @@ static void step(struct sim_client *c, unsigned number)
 
 enum { LONG_BACKOFF_MS = 30000 };
 
-/* Writes the target of a channel that hedges to `target`, and its service config to `config`. o->service_config borrows
- * `config`. */
+/* For a channel that hedges: writes its target into `target`, and its service config into `config`, which
+ * o->service_config borrows. */
 static void hedged_options(const struct sim_service *s, struct app_channel_options *o, char *config, size_t config_size,
                            char *target, size_t target_size)
 {
@@ -198,7 +198,7 @@ void sim_step_channel(struct sim_client *c, struct tc_rng *rng)
     c->changed_ms = tc_world_now_ms();            /* it has not heard of its resources */
 }
 
-/* Every channel makes four calls, and so gets the resources that it needs. */
+/* Every channel makes four calls, and so asks for the resources that it needs. */
 static void client_warm_up(struct sim_client *c, struct tc_rng *rng)
 {
     for (unsigned i = 0; i < c->n_runtimes * 4; i++)

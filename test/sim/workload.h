@@ -7,7 +7,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Features that a seed turns on or off (swarm testing): a fault that needs the absence of another is found too. */
+/* Features that a seed turns on or off (swarm testing): runs then also find bugs that show only while some feature is
+ * off. */
 #define SIM_FEATURES(X)                                                                                                \
     X(RING_HASH, "ring_hash")                                                                                          \
     X(AGGREGATES, "aggregates")                                                                                        \

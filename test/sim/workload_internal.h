@@ -34,9 +34,9 @@ struct sim_client {
     enum sim_served served[SIM_RESOURCES][SIM_CLUSTERS];
     uint64_t served_ms[SIM_RESOURCES][SIM_CLUSTERS]; /* since when */
     bool control_plane_down;                         /* the first one */
-    bool fell_back;                /* it has been down since the start, so clients have the fallback */
-    bool had_all;                  /* at its last loss or return clients had all that they asked for */
-    bool lacked;                   /* at its last loss or return clients lacked a listener */
+    bool fell_back;                                  /* control_plane_down since the start: clients have the fallback */
+    bool had_all;                  /* when control_plane_down last changed, clients had all that they asked for */
+    bool lacked;                   /* when control_plane_down last changed, clients lacked a listener */
     bool refused[SIM_SERVICES];    /* the service's listener has been bad since the start */
     bool name_fails[SIM_CLUSTERS]; /* look-ups of the cluster's name fail */
     bool sick[SIM_HOSTS];          /* the host fails every call */
@@ -86,7 +86,7 @@ void sim_step_channel(struct sim_client *c, struct tc_rng *rng);
 void sim_mesh_make(struct sim_client *c, struct tc_rng *rng);
 /* Puts all resources of the mesh into the control planes, and sets the clusters' names. */
 void sim_mesh_serve(const struct sim_client *c);
-/* One fault, or the end of one; nothing if the chosen kind is off. */
+/* One fault, or the end of one; nothing if the chosen kind is off or not possible now. */
 void sim_step_fault(struct sim_client *c, struct tc_rng *rng);
 /* One change of a resource: good, bad, deleted, restored or neutral; nothing where the chosen kind is not allowed. */
 void sim_step_change(struct sim_client *c, struct tc_rng *rng);
@@ -96,8 +96,8 @@ void sim_control_plane_turn(struct sim_client *c, bool down);
 void sim_change_neutral(struct sim_client *c, enum sim_resource kind, unsigned which);
 /* A scene: steps that belong together (scenes.c). */
 void sim_step_scene(struct sim_client *c, struct tc_rng *rng);
-/* Leaves the world alone for longer than ORACLE_SETTLED_MS, then makes calls and judges what must hold in a calm
- * world. */
+/* Leaves the world alone for longer than ORACLE_SETTLED_MS, makes calls, and has the oracle judge what must hold in a
+ * calm world. */
 void sim_step_calm(struct sim_client *c, struct tc_rng *rng);
 /* Lets time pass in the world. */
 void sim_pass_ms(uint64_t ms);
@@ -129,7 +129,8 @@ void sim_host_goaway(unsigned host, bool hasty);
 /* The first faults, before clients begin: listeners that are bad, names, and a control plane that nobody ever
  * reached. */
 void sim_first_faults(struct sim_client *c, struct tc_rng *rng);
-/* Ends every fault and restores every resource. */
+/* Ends the faults of hosts, names and the control plane, and restores every resource. Connections that are half-open
+ * stay so. */
 void sim_heal(struct sim_client *c);
 
 #endif

@@ -1,5 +1,5 @@
-/* CHECK asserts on a thread other than the test's: in a handler, in a callback on a runtime's thread, in a thread that
- * the test made. There cmocka's assertions must not be used: a failure would jump to a frame of the test's thread.
+/* CHECK asserts in code that may run on a thread other than the test's: a handler, a callback of a runtime, a thread
+ * that the test made. There cmocka's assertions must not be used: a failure would jump to a frame of the test's thread.
  * CHECK prints the condition and ends the program. */
 #ifndef TC_SUPPORT_CHECK_H
 #define TC_SUPPORT_CHECK_H

@@ -1,5 +1,5 @@
 /* Memory is read from /proc/self/status, CPU time from getrusage; descriptors are counted in /proc/self/fd. A file of
- * /proc that cannot be read fails the test. */
+ * /proc that cannot be read fails the test: call these functions on the test's thread. */
 #include "support/footprint.h"
 
 #include <dirent.h>

@@ -1,7 +1,8 @@
 /* torc bench: reads the command line into struct bench_args.
  *
  * The options of the load and of its reports are read here. The options of requests and channels are those of torc call
- * (request/options.c, headers.c, connect.c). Texts stay in argv: struct bench_args borrows from it.
+ * (request/options.c, headers.c, connect.c). Texts of options that are read here stay in argv: struct bench_args
+ * borrows them.
  *
  * bench_args_parse checks at its end that the options agree. What depends on the method's type waits for requests.c,
  * because reflection may give the type, and needs a connected channel: options about messages are checked, standard

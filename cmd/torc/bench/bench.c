@@ -2,9 +2,11 @@
  *
  * prepare() connects the channels, finds the method's types and reads the requests. run() runs the warm-up, if there is
  * one, and then the counted phase, each by run_phase(). A phase alternates between starting the RPCs that are due and
- * waiting for the loop. The counted phase ends with -n, with --duration, with the last --stage, by a signal, or when an
- * RPC cannot be started or a message cannot be made. In the last two cases run() does not wait for the RPCs under way:
- * `unfinished` has their number.
+ * waiting for the loop.
+ *
+ * The counted phase ends with -n, with --duration or with the last --stage, and run() then waits for the RPCs under
+ * way. A signal ends the phase or the wait at once, and so does an RPC that cannot be started or a message that cannot
+ * be made: `unfinished` has the number of RPCs that were then under way.
  *
  * RPCs that began in the warm-up are in no figure, but for three: those that still run when the counted phase begins
  * count in most_in_flight, their work in that phase counts in cpu_seconds, and those that run at the end count in
@@ -39,8 +41,8 @@ static uint64_t due_ns(const struct bench *b, uint64_t n)
     return clock_ns(b, bench_plan_due_ns(b->plan, n));
 }
 
-/* Waits for activity on the loop until `until_ns`, and handles it; returns earlier for the loop's timers, for messages
- * that are due and for the live line. ppoll has a finer clock than the loop's own timers, which have milliseconds. */
+/* Waits for activity on the loop until `until_ns`, and handles it; returns earlier for the loop's timers, for those of
+ * streams.c and for the live line. ppoll has a finer clock than the loop's own timers, which have milliseconds. */
 static void wait_until(struct bench *b, uint64_t until_ns)
 {
     struct pollfd p = {.fd = torc_runtime_fd(b->runtime), .events = POLLIN};

@@ -84,7 +84,7 @@ struct bench_counts {
     struct histogram latency_ns;
 };
 
-/* An entry of bench.backends, which owns both texts. */
+/* An entry of bench.backends. The entry owns both texts. */
 struct bench_backend {
     char *address;  /* "": none was reached */
     char *locality; /* NULL: not known */

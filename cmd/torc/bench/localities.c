@@ -54,7 +54,8 @@ static void take_locality(struct bench *b, const struct tc_eds_locality *l, cons
     tc_buf_fini(&text);
 }
 
-/* Returns the resource, for tc_xds_resource_unref; NULL if it has another type, no content or does not decode. */
+/* Returns the resource of an entry, for tc_xds_resource_unref. NULL if the entry has another type or no content, or if
+ * decoding fails. */
 static struct tc_xds_resource *decode(const generic_config *g, const struct tc_xds_resource_type *type)
 {
     const struct tc_xds_decode_context ctx = {.registries = tc_builtin_validation_context()};

@@ -18,7 +18,7 @@ struct bench_stage {
     double due; /* open loop: RPCs that are due from the begin of the plan to the end of the stage */
 };
 
-/* Zero-initialised: no stages. bench_plan_calls, bench_plan_concurrency and bench_plan_stage need one. */
+/* Zero-initialised: no stages. bench_plan_calls, bench_plan_concurrency and bench_plan_stage need a stage. */
 struct bench_plan {
     TC_VEC(struct bench_stage) stages;
     bool closed; /* loads are RPCs at a time */

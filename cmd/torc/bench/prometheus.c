@@ -1,8 +1,9 @@
 /* torc bench: metrics in the text format of Prometheus, for a file of the node exporter or for a Pushgateway.
  *
  * Every sample has the labels target and method, so that files of several loads can be merged. The samples of a row
- * also have the labels scope (all, stage, backend, locality) and name. Values of labels are made printable by cli_shown
- * and then quoted. The format wants the samples of one metric together: rows are visited once for each metric. */
+ * also have the labels scope (all, stage, backend, locality) and name. Foreign texts in labels are made printable by
+ * cli_shown and then quoted. The format wants the samples of one metric together: rows are visited once for each
+ * metric. */
 #include <math.h>
 
 #include <torc/torc.h>

@@ -13,8 +13,8 @@
 
 #define NAME BENCH_NAME
 
-/* Adds a request of this text, which begins at `place` of the input. Checks a text with placeholders as RPC 0 would
- * send it. Returns 0 or an exit status, with the error printed. */
+/* Adds a request of this text. `place`: where the text begins in the input, for errors in JSON. Checks a text with
+ * placeholders as RPC 0 would send it. Returns 0 or an exit status, with the error printed. */
 static int add_text(struct bench *b, struct tc_slice text, struct request_place place)
 {
     struct bench_requests *q = &b->requests;

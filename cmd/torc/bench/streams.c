@@ -41,6 +41,7 @@ static bool send_next(struct bench_call *c)
     struct bench *b = c->bench;
     const struct bench_requests *q = &b->requests;
     struct tc_slice message;
+    /* RPCs take the requests in turn: the first request of RPC i is number i * each, modulo the list's length. */
     uint64_t n = (c->i % q->list.len * (q->each % q->list.len) + c->sent) % q->list.len;
     if (!bench_request_of(b, c->i, n, &message)) {
         b->refused = true;
@@ -77,12 +78,12 @@ static void push(struct bench_call *c)
     bench_timer_set(&b->timers, &c->timer, TC_MIN(sends ? next : UINT64_MAX, runs ? c->over_ns : UINT64_MAX));
 }
 
-/* Returns when the latency of the next response begins; 0: it is not measured.
+/* Returns when the latency of the next response begins; 0: its latency is not measured.
  *
  *   no stream of requests    When the response before came, or the RPC began.
  *   --stream-interval        When the request of the same number was due.
- *   else                     When the probe was sent, for the response to the probe alone. The next message sent is the
- *                            new probe. */
+ *   else                     When the probe was sent (probe_ns). Only the probe's response is measured; then the next
+ *                            request that is sent becomes the probe. */
 static uint64_t from_ns(struct bench_call *c)
 {
     if (!c->bench->takes_stream)
@@ -153,8 +154,8 @@ int bench_start_stream(struct bench_call *c, torc_channel *channel)
         c->next->prev = c;
     b->streaming = c;
     c->last_ns = c->begin_ns;
-    /* With --stream-interval the time counts from the intended start, so that an RPC that starts late sends as many
-     * messages as one that starts on time. */
+    /* With --stream-interval, --call-duration counts from the intended start, so that an RPC that starts late sends as
+     * many messages as one that starts on time. */
     uint64_t from = b->args.stream_interval_ns ? c->begin_ns : bench_now_ns();
     c->over_ns = b->args.call_duration_ns > UINT64_MAX - from ? UINT64_MAX : from + b->args.call_duration_ns;
     torc_stream_want(c->stream, (uint32_t)TC_MIN(b->most_received, (uint64_t)WANTED_MESSAGES));

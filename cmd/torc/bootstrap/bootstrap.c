@@ -67,6 +67,7 @@ enum {
     OPT_CHECK,
 };
 
+/* The long options are in the order of the enum: apply() finds an option's name by its code. */
 static const struct option options[] = {
     {"server", required_argument, NULL, OPT_SERVER},
     {"istio", no_argument, NULL, OPT_ISTIO},
@@ -88,7 +89,7 @@ static const struct option options[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* Returns where to store the value of an option that takes one text. NULL for all other options. */
+/* Returns where to store the value of an option. NULL for -o, and for options that are repeatable or have no value. */
 static const char **value_of(struct bootstrap_args *a, int c)
 {
     switch (c) {

@@ -36,7 +36,7 @@ struct bootstrap_finding {
 struct bootstrap_list {
     TC_VEC(struct bootstrap_finding) all;
     /* bytes: the size of the paths and texts of all findings that came, also of those that were left out. left_out: how
-     * many findings came with `bytes` over its limit; a last finding in `all` says how many. */
+     * many findings are not in `all`, because they took `bytes` over 16 MiB; a last finding in `all` says how many. */
     size_t bytes, left_out;
 };
 

@@ -5,9 +5,11 @@
  * faults. It also checks the config of TLS credentials, which a channel reads only when it makes the credentials. If
  * no fault is found, the channel's own reader (tc_bootstrap_env_read) decides.
  *
- * A member that Torc does not read is a warning: a channel ignores it silently. A table lists the known members. An
- * unknown server feature is a warning too, and so is a file that this process cannot read. Findings are copies and
- * borrow nothing from the text. */
+ * A member that is not in the tables of known members (top_members) is a warning: a channel ignores it silently. Other
+ * warnings are about an unknown server feature, a file that this process cannot read, and a server that counts as down.
+ *
+ * The parameters `f` and `w` of the functions collect faults and warnings. Findings are copies and borrow nothing from
+ * the text. */
 #include "bootstrap/bootstrap.h"
 
 #include <errno.h>

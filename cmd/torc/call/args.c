@@ -148,7 +148,7 @@ static int apply(struct call_args *a, int c)
     }
 }
 
-/* Takes an option without a value. Returns false for any other option: apply() takes it. */
+/* Takes most of the options without a value. Returns false for every other option: apply() takes it. */
 static bool apply_flag(struct call_args *a, int c, int *verbose)
 {
     switch (c) {

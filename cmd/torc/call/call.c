@@ -1,8 +1,8 @@
 /* torc call: sends RPCs from one thread, which drives the runtime itself.
  *
- * run_calls() starts the calls that are due (--rps, -c, -n, --duration), runs one turn of the loop, and prints what the
- * callbacks queued in that turn (drain(), print.c; see run.h). It stops when every call has ended or standard output
- * cannot be written. --hold keeps the channels connected afterwards.
+ * Each round of run_calls() starts the calls that are due (--rps, -c, -n, --duration), runs one turn of the loop, and
+ * prints what the callbacks queued in that turn (drain(), print.c; see run.h). The last round is over when every call
+ * has ended or standard output cannot be written. --hold keeps the channels connected afterwards.
  *
  * cmd_call owns struct run. start_call() makes a struct one_call; its last item in the queue is its end, and on_end()
  * frees it then. A call that still runs when the output is lost ends in torc_runtime_free; forget_queue() frees it. */

@@ -72,8 +72,8 @@ struct call_message {
 /* Print nothing with --quiet. */
 void call_print_result(const struct call_args *a, const struct call_outcome *o);
 void call_print_message(const struct call_args *a, const struct call_message *m);
-/* Prints an event of a channel, as torc_channel_event_fn gets it, even with --quiet. t_ms: since the run began.
- * `reason` may be NULL. */
+/* Prints an event of a channel, as torc_channel_event_fn gets it, even with --quiet. t_ms: since the run began;
+ * for an event before that, since the channels were made. `reason` may be NULL. */
 void call_print_event(const struct call_args *a, uint64_t t_ms, const char *kind, const char *detail,
                       const char *reason);
 /* Prints a description of the channel, a JSON object. */

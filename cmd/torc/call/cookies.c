@@ -1,8 +1,8 @@
-/* The cookie jar of torc call (RFC 6265): a list of cookies, each with its own name and path.
+/* The cookie jar of torc call (RFC 6265): a list of cookies. No two of them have the same name and the same path.
  *
- * The list has at most MAX_COOKIES, and is in the order in which the cookies came. cookie_jar_take and cookie_jar_give
- * first drop the cookies that have expired: these take no place of living ones. The jar owns the texts of its cookies.
- */
+ * The list has at most MAX_COOKIES, in the order in which they came; a new value of a cookie keeps the cookie's place.
+ * cookie_jar_take and cookie_jar_give first drop the cookies that have expired, so that an expired cookie pushes no
+ * other one out of a full jar. The jar owns the texts of its cookies. */
 #include "cookies.h"
 
 #include <string.h>
@@ -76,8 +76,8 @@ static void read_max_age(struct tc_slice value, uint64_t now_ns, uint64_t *expir
         *expires_ns = seconds < (UINT64_MAX - now_ns) / TC_NS_PER_S ? now_ns + seconds * TC_NS_PER_S : UINT64_MAX;
 }
 
-/* Stores a cookie, which it owns from then on. It replaces a cookie with its name and path, or the oldest cookie of a
- * full jar. A cookie that has expired removes the one with its name and path. */
+/* Takes ownership of the texts of `made`. Stores `made`, which replaces the cookie with the same name and path, or the
+ * oldest cookie of a full jar. If `made` has expired, only removes the cookie with the same name and path. */
 static void put(struct cookie_jar *jar, struct cookie made, uint64_t now_ns)
 {
     size_t i = 0;

@@ -60,8 +60,8 @@ static int check_count(struct run *r, struct call_messages *m)
     return 0;
 }
 
-/* Makes all messages from a text, which is complete and borrowed for the call. Returns 0 or the exit status, with the
- * error printed. */
+/* Makes all messages from a complete text, of which they borrow nothing. Returns 0 or the exit status, with the error
+ * printed. */
 static int make(struct run *r, struct call_messages *m, struct tc_slice text)
 {
     const struct request_args *a = &r->args.request;

@@ -1,10 +1,10 @@
-/* torc call: counts calls, and prints results, explanations, events and the summary, as text or JSON.
+/* torc call: counts calls, and prints results, messages, events, channels and the summary, as text or JSON.
  *
  * JSON is for programs (torc(1)): members may be added, but not renamed. Text is for people; foreign text in it is
  * escaped by cli_append_shown. Each record is built in a buffer, written in one piece and flushed, so that a reader
  * sees it at once (put_line). A failed write is not an error here: cli_output_lost tells it later.
  *
- * All arguments are borrowed for the call. One thread. */
+ * Functions keep no reference to their arguments. One thread. */
 #include <stdio.h>
 
 #include "base/headers.h"

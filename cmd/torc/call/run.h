@@ -20,8 +20,8 @@ struct call_messages {
     struct tc_buf text;      /* the rest of the input: not a complete value yet */
     struct request_place at; /* where `text` begins in the input */
 
-    /* The scan of `text` on standard input: `seen` bytes are scanned. After them, it is inside `depth` brackets,
-     * perhaps in a string, and perhaps after a backslash in the string. */
+    /* The scan of `text` on standard input: `seen` bytes are scanned. The scan is then inside `depth` brackets, perhaps
+     * in a string, and perhaps after a backslash in the string. */
     size_t seen, depth;
     bool in_string, escaped;
 };
@@ -51,7 +51,8 @@ struct run {
 
     TC_VEC(struct run_item) queue;
     uint64_t started, in_flight; /* calls */
-    /* begin_ns: of the run. last_progress_ns: when progress or results were last shown; at first begin_ns. */
+    /* begin_ns: when the run began; before that, when the channels were made. last_progress_ns: when progress or
+     * results were last shown; at first begin_ns. */
     uint64_t begin_ns, last_progress_ns;
     bool refused;     /* a call could not be started; no further one starts */
     bool failed;      /* a message was missing or could not be read or shown, or standard input could not be read */
@@ -81,8 +82,8 @@ uint64_t run_now_ns(void);
 /* --- messages.c --- */
 
 /* Makes the messages of the run. Reads standard input to its end if the request is there, except with --dry-run and
- * where run_read_stdin will read it. If the text has {i}, only tries to make those of call 0. Called when r->types is
- * set. Returns 0 or the exit status, with the error printed. */
+ * where run_read_stdin will read it. If the text has {i}, only tries to make the messages of call 0. Called when
+ * r->types is set. Returns 0 or the exit status, with the error printed. */
 int run_read_messages(struct run *r);
 /* Reads standard input once, which waits if it has nothing, and appends the complete messages. If that fails, prints
  * the error, sets r->failed and cancels the live call. */

@@ -1,7 +1,8 @@
 /* torc call: a call on a torc_stream, of any of the four kinds of methods.
  *
- * At most one message of a stream is in the queue of the run: the call asks for the next one after printing it.
- * Requests are sent as flow control takes them. Those of standard input are sent as they come. */
+ * At most one response of a stream is in the queue of the run: the call asks for the next response after printing it.
+ * run_push sends the requests that are there, until flow control takes no more. on_writable calls run_push again, and
+ * call.c does so when standard input brought requests. struct one_call owns the stream until on_done frees it. */
 #include "api/call_object.h"
 #include "api/explain.h"
 #include "base/mem.h"

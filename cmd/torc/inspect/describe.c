@@ -42,7 +42,8 @@ static char *template_of(const torc_schema *types, const char *symbol)
     return message ? torc_schema_template(message) : NULL;
 }
 
-/* Prints what a symbol of the schema stands for, or its template. `first`: text has no empty line before it. */
+/* Prints what a symbol of the schema stands for. With --template prints the template instead, or with -o json both.
+ * Text that is not the `first` has an empty line before it; JSON has none. */
 static int show(struct inspect *a, const char *symbol, bool first)
 {
     struct tc_buf b = {0};

@@ -1,7 +1,7 @@
 /* The command line of torc list and torc describe.
  *
- * With --protoset or --proto the types come from files: no server is asked, and the line has no TARGET. Without these
- * options, or with --reflect beside them, TARGET is the first argument, and its reflection is asked. */
+ * With --protoset or --proto, and without --reflect, the types come from files: no server is asked, and the line has no
+ * TARGET. Otherwise TARGET is the first argument, and its reflection is asked. */
 #include "inspect/inspect.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* The command line, channel and schema that torc list and torc describe share. Functions that return an int
- * return 0 or an exit status, with the error printed. */
+/* The command line, channel and schema that torc list and torc describe share. Functions that return an int return 0 or
+ * an exit status, with the error printed. One thread: a function that asks the server blocks, and drives the runtime
+ * meanwhile. */
 #ifndef TORC_INSPECT_H
 #define TORC_INSPECT_H
 

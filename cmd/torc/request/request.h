@@ -90,7 +90,7 @@ struct request_types {
     int64_t timeout_ms;  /* for all streams of reflection together; 0: 10 s; -1: the deadline has passed */
     bool wait_for_ready; /* of reflection */
 
-    struct schema schema, details;    /* details: google.rpc, made when first needed */
+    struct schema schema, details;    /* details: the types of google.rpc, made when first needed */
     const torc_schema_method *method; /* NULL: messages are bytes */
     TC_VEC(char *) absent;            /* types that were looked for and not found */
     struct tc_buf set;                /* the FileDescriptorSet of `schema`, for protoc */
@@ -99,11 +99,13 @@ struct request_types {
     double cpu_seconds;               /* the CPU time of the process in these microseconds */
 };
 
-/* Sets t->method, from files or by reflection on the channel, and does schema_write. The channel must outlive `t`.
- * t->method stays NULL, without an error, if request_want_types is false, or if request_typed is false and the server
- * has no reflection. Later, request_details and, for JSON, request_show and request_read ask the server for the type of
- * an Any that is not known yet. All four block until the server answers. They must not be called in a callback, unless
- * t->schema.reflect.channel is NULL: then no server is asked. */
+/* Sets t->method, from files or by reflection on the channel, and does schema_write. t->method stays NULL, without an
+ * error, if request_want_types is false, or if request_typed is false and the server has no reflection. Blocks until
+ * the server has answered. Borrows the channel: after it was freed, no function that asks the server may be called.
+ *
+ * Later, request_details and, for JSON, request_show and request_read ask the server for the type of an Any that is not
+ * known yet, and block. They must not be called in a callback, unless t->schema.reflect.channel is NULL: then no server
+ * is asked. For --format text, request_show and request_read wait for protoc. */
 int request_find_method(struct request_types *t, torc_channel *channel);
 /* Returns a message as JSON, or as text for --format text, for torc_free. Returns NULL, with the reason appended to
  * *why, if the message cannot be converted. */
@@ -128,8 +130,8 @@ void request_types_fini(struct request_types *t);
 
 /* Finds the first value (JSON, or --format text) of a text. Stores the value with the white space before it, borrowed
  * from the text, and in *used the number of bytes up to its end, with the separator of --format text. Returns 0,
- * TORC_EAGAIN if the text ends before the value does (with `at_end` no text follows, and the rest is the value
- * instead), or TORC_ENOTFOUND if there is only white space. */
+ * TORC_EAGAIN if the value may go on behind the text, or TORC_ENOTFOUND if there is only white space. `at_end`: nothing
+ * follows the text, so that its end also ends the value; TORC_EAGAIN is not returned. */
 int request_next_value(const struct request_args *a, struct tc_slice text, bool at_end, size_t *used,
                        struct tc_slice *value);
 /* Moves a place past a text. Characters are those of UTF-8. */

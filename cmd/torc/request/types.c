@@ -20,8 +20,8 @@
 #include "request/request.h"
 #include "schema/protoc.h"
 
-/* MAX_ANY_TYPES: when the server lacks so many types, no more are asked for. It is also the most often that json_of
- * converts a message again. MAX_TYPE_URL: bytes. */
+/* MAX_ANY_TYPES: when the server lacks so many types, no more are asked for. It also limits how often json_of converts
+ * a message again. MAX_TYPE_URL: bytes. */
 enum { MAX_ANY_TYPES = 16, MAX_TYPE_URL = 4096 };
 
 /* Appends the names of a service's first 16 methods. */
@@ -32,7 +32,8 @@ static void append_methods(const torc_schema_service *s, struct tc_buf *out)
         tc_buf_printf(out, "%s%s", i ? ", " : "", torc_schema_method_name(m));
 }
 
-/* Prints that the service has no such method, and the methods that it has. Returns CLI_FAILED. */
+/* Prints that the service does not have the method of t->path, and the first methods that it has; or that `service` is
+ * the name of something else. Returns CLI_FAILED. */
 static int no_method(const struct request_types *t, const char *service)
 {
     const torc_schema_service *s = torc_schema_find_service(t->schema.types, service);
@@ -46,8 +47,8 @@ static int no_method(const struct request_types *t, const char *service)
     return CLI_FAILED;
 }
 
-/* Prints why the method's service was not found. It may be that METHOD names a service only: then "package.Service" was
- * read as the method Service of `service`, "package". Returns CLI_FAILED. */
+/* Prints why the method's service was not found. METHOD may name only a service: of "shop.Orders", `service` is "shop",
+ * and Orders was taken for the method. Returns CLI_FAILED. */
 static int no_service(struct request_types *t, const char *service)
 {
     char *whole = tc_asprintf("%s.%s", service, t->path + strlen(service) + 1);

@@ -274,7 +274,8 @@ static int fetch_file(struct reflect *r, struct tc_descriptor_index *files, stru
     return rc;
 }
 
-/* Fetches an import of file `i` of the walk, unless the index has it. The server may not have it. */
+/* Fetches an import of file `i` of the walk, unless the index has it. It is not a failure if the server does not have
+ * the import. */
 static int follow(struct reflect *r, struct tc_descriptor_index *files, struct walk *w, size_t i, struct tc_slice name)
 {
     if (tc_descriptor_index_file(files, name))
@@ -301,8 +302,9 @@ struct extensible {
     TC_VEC(char *) names; /* MAX_EXTENSIBLE at most; owned */
 };
 
-/* Adds the names of extensible messages: those in the fields `number` of a descriptor, and those nested in them.
- * `scope`: the descriptor's package or full name; "": none. `depth`: how many messages are around these. */
+/* Looks at the messages in the fields `number` of a descriptor, and at the messages nested in these, and adds the names
+ * of the extensible ones. `scope`: the descriptor's package or full name; "": none. `depth`: 0 if the descriptor is a
+ * file's; 1 for a message of a file, 2 for a message nested in it, and so on. */
 static void find_extensible(struct extensible *e, struct tc_slice descriptor, unsigned number, const char *scope,
                             int depth)
 {
@@ -377,8 +379,8 @@ static int fetch_extensions(struct reflect *r, struct tc_descriptor_index *files
     return rc;
 }
 
-/* Fetches the extensions of the first MAX_EXTENSIBLE messages that the walk has found, without those of
- * descriptor.proto. */
+/* Fetches the extensions of the first MAX_EXTENSIBLE extensible messages in the files of the walk. Messages of
+ * descriptor.proto are left out. */
 static int follow_extensions(struct reflect *r, struct tc_descriptor_index *files, struct walk *w)
 {
     struct extensible e = {0};

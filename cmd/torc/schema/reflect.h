@@ -9,7 +9,7 @@
 
 enum {
     REFLECT_OK,
-    REFLECT_NOT_FOUND, /* the server answered that it does not have that */
+    REFLECT_NOT_FOUND, /* the server answered that it does not have what was asked for */
     REFLECT_ABSENT,    /* the server has neither v1 nor v1alpha: UNIMPLEMENTED before any answer of a stream */
     REFLECT_FAILED,    /* the RPC failed; or an answer is another error, is malformed, lacks what was asked for, or is
                           beyond a limit */

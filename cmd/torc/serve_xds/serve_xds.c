@@ -1,8 +1,9 @@
 /* torc serve-xds: the embedded control plane, serving files.
  *
- * load() reads all sources and gives each node's set to the control plane; a file watch runs it again after a change.
- * At the start an error ends the command. Later a source with an error (a file that cannot be read, or does not parse,
- * or with --strict has an invalid resource) keeps its last good set, and the other sources are updated.
+ * A source is the files of --resources, or those of --node-id for one node. load() reads each source into a set of
+ * resources, which the control plane takes over; a file watch runs load() again after a change. At the start an error
+ * ends the command. Later a source with an error (a file that cannot be read, or does not parse, or with --strict has
+ * an invalid resource) keeps its last good set, and the other sources are updated.
  *
  * All this runs on the command's one thread, which turns the loop. cmd_serve_xds frees the server before the services
  * that the server calls.
@@ -188,8 +189,8 @@ static int parse_args(struct serve *s, int argc, char **argv)
     return 0;
 }
 
-/* Reads all sources and serves each one without an error. Prints the error of each other source. Returns false if there
- * was one. */
+/* Reads all sources. Serves each source that has no error, and prints the error of each source that has one. Returns
+ * false if a source had an error. */
 static bool load(struct serve *s)
 {
     bool ok = true;

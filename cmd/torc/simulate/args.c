@@ -132,8 +132,8 @@ static const struct option options[] = {
 const char *const sim_change_names[SIM_CHANGES] = {"kill", "restore", "add", "remove", "slow"};
 
 /* Bounds of options, whatever the memory: MOST_BACKENDS of --backends, MOST_HOURS of each time; MOST_CALLS bounds the
- * run. The *_BYTES estimate the memory: PAIR_BYTES is for a client and one backend,
- * with the policy that takes most (weighted_round_robin). */
+ * run. The *_BYTES estimate the memory: PAIR_BYTES is for a client and one backend, with the policy that takes most
+ * (weighted_round_robin). */
 enum { MOST_CLIENTS = 1000000, MOST_BACKENDS = 100000, MOST_KEYS = 10000000, MOST_HOURS = 24 };
 #define MOST_CALLS 1e10
 #define PAIR_BYTES 1024.0
@@ -363,7 +363,7 @@ static int bring_backend(struct sim_opts *o, struct sim_change *c, struct tc_sli
     return other ? bad_change(c, "a backend that comes again has its old weight") : 0;
 }
 
-/* Parses ADDR[=X][@T]. */
+/* Parses ADDR[=X][@T]. X: a weight for --add, a factor for --slow. */
 static int read_change(struct sim_opts *o, struct sim_change *c)
 {
     struct tc_slice text = tc_slice_str(c->text);
@@ -427,7 +427,7 @@ static int check_changes(const struct sim_opts *o)
 static int read_changes(struct sim_opts *o)
 {
     int rc = 0;
-    for (int adds = 1; adds >= 0; adds--) /* first those that bring backends, which the others may name */
+    for (int adds = 1; adds >= 0; adds--) /* --add first: other changes may name its backend */
         for (size_t i = 0; i < o->changes.len && rc == 0; i++)
             if ((o->changes.data[i].kind == SIM_ADD) == adds)
                 rc = read_change(o, &o->changes.data[i]);

@@ -2,12 +2,14 @@
  *
  * A subchannel has its present state (`state`) and the state that its policy was told last (`told`). Its task tells the
  * policy one step on the way from `told` to `state`, and runs again until both are equal. So the policy sees only
- * steps that lb/subchannel.h allows. The event is the end of the attempt in CONNECTING, the end of the backoff in
+ * steps that lb/subchannel.h allows. Its event is the end of the attempt in CONNECTING, the end of the backoff in
  * TRANSIENT_FAILURE, and the next out-of-band report in READY. The policy that created a subchannel owns it, and
  * releases it before the backend ends.
  *
- * A backend reports the load of the last whole second: the number of calls that ended in it (qps), and their service
- * time in seconds over sim_result.limit (utilization). */
+ * A backend reports the load of the last whole second: the number of calls whose service ended in it (qps), and their
+ * service time in seconds, divided by sim_result.limit (utilization).
+ *
+ * Everything runs on the thread of sim_run, whose struct sim owns the backends. */
 #include <math.h>
 
 #include "base/mem.h"
@@ -30,8 +32,8 @@ struct sim_subchannel {
 
 /* --- load --- */
 
-/* Updates qps and utilization when a second has ended. They are 0 if more than one second has passed: nothing ended in
- * the last one. */
+/* Updates qps and utilization if a second has ended since the last update. If several have ended, both become 0: no
+ * service ended in the last of these seconds. */
 static void backend_turn_second(struct sim_backend *b)
 {
     uint64_t second = tc_world_now_ns() / TC_NS_PER_S;
@@ -46,8 +48,8 @@ static void backend_turn_second(struct sim_backend *b)
 
 enum { REPORT_BYTES = 18 };
 
-/* Writes an OrcaLoadReport of two doubles to `out` and returns it. Returns an empty slice if no call ended in the last
- * second. */
+/* Writes an OrcaLoadReport of two doubles to `out` and returns it. Returns an empty slice if no service ended in the
+ * last whole second. */
 static struct tc_slice backend_report(struct sim_backend *b, char out[REPORT_BYTES])
 {
     backend_turn_second(b);

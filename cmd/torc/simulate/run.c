@@ -2,8 +2,8 @@
  *
  * A client's event is first its beginning and then each arrival of a call. An arrival draws the key and the call's
  * random number from the client's own stream, whatever the policy does. A call without a backend waits in the client.
- * If calls wait, a new picker starts the client's task, which picks again for all of them, once for all pickers of a
- * turn of the loop.
+ * If calls wait, a new picker queues the client's task, which picks again for all of them. Pickers that come before the
+ * task runs do not queue it again.
  *
  * Everything happens on the thread that calls sim_run, which frees all that the run has made but the result. The memory
  * of an ended call serves a new one (sim.free_calls), and is freed when the run ends. simulate.h says what is modelled.
@@ -435,8 +435,8 @@ static void changes_apply(struct sim *s, size_t *at)
 
 /* --- the run --- */
 
-/* Returns whether the process takes no more than --memory; true without /proc. check_sizes cannot foresee the tables of
- * policies and calls that pile up, so the process is measured. */
+/* Returns whether the process takes no more than --memory; true without /proc. check_sizes (args.c) cannot foresee the
+ * tables of policies and calls that pile up, so the process is measured. */
 static bool memory_suffices(const struct sim *s)
 {
     unsigned long long pages = 0;

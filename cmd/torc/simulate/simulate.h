@@ -14,12 +14,12 @@
  *               ORCA does, in trailers and out of band.
  *
  * Time is that of a world (testing/world.h), here with one loop and no network. Clients begin during the first second,
- * calls after it. Then --warm-up passes, which counts nothing. Moments of changes count from the end of the warm-up. A
- * phase lasts from one change to the next. It counts its overload, and the keys that moved since the last phase that
- * called them.
+ * calls after it. Then --warm-up passes, which counts nothing. Moments of changes count from the end of the warm-up,
+ * where the first phase begins. The changes of one moment end a phase and begin the next. A phase counts its overload,
+ * and the keys that moved since the last phase that called them.
  *
  * Two runs with the same options and seed do the same. The policy has no influence on arrivals, keys and random numbers
- * of calls, so all policies that are compared get the same calls.
+ * of calls, so all policies that are compared get the same calls. They run one after another, on one thread.
  *
  * args.c reads the options, run.c has the run, backend.c backends and subchannels, print.c and svg.c show results. */
 #ifndef TORC_SIMULATE_H
@@ -66,7 +66,7 @@ struct sim_endpoint {
 
 struct sim_opts {
     TC_VEC(struct sim_endpoint) endpoints; /* every endpoint of the run, each once; those of --add last */
-    struct tc_endpoints *tree;             /* the same endpoints, with localities, as policies get them; a reference */
+    struct tc_endpoints *tree;             /* the same endpoints, with localities, for policies; a reference */
     TC_VEC(struct sim_policy) policies;
     TC_VEC(struct sim_change) changes;                        /* those from the start, then the others by time */
     TC_VEC(const char *) resources;                           /* borrowed from argv */
@@ -89,7 +89,7 @@ struct sim_load {
     uint64_t overload_ns;                   /* with more calls at a time than sim_result.limit */
 };
 
-/* The time between two changes. */
+/* A part of the run, from the end of the warm-up or a moment with changes to the next such moment or the end. */
 struct sim_phase {
     char *name;             /* the changes that begin it, "kill 10.0.0.3:80"; or "start"; owned */
     uint64_t at_ns;         /* its beginning, from the end of the warm-up */

@@ -6,8 +6,9 @@
  * settle() waits until the resolver has reported and no resource is pending, or --timeout is over; then everything is
  * printed once. With --watch, watch() prints what each look finds changed.
  *
- * One thread: the runtime is a TORC_RUNTIME_CALLER one, whose loop runs inside torc_runtime_poll. struct xds lives in
- * cmd_xds, and owns what it points at; stop() gives up the resolver, the watch and the client on the loop. */
+ * The whole command runs on one thread: the runtime is a TORC_RUNTIME_CALLER one, whose loop runs inside
+ * torc_runtime_poll. struct xds lives in cmd_xds, and owns what it points at; stop() gives up the resolver, the watch
+ * and the client on the loop. */
 #include "xds.h"
 
 #include <getopt.h>

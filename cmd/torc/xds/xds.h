@@ -28,7 +28,8 @@ struct xds_seen {
 
 typedef TC_VEC(struct xds_seen *) xds_list;
 
-/* Zero-initialised: empty. The view owns every xds_seen. A list borrows its entries until the next look. */
+/* Zero-initialised: empty. The view owns every xds_seen, in `table` or in `gone`. The entries of a list may be used
+ * until the next look. */
 struct xds_view {
     struct xds_seen *table;
     uint64_t mark;    /* number of looks */

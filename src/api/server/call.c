@@ -9,8 +9,11 @@
  *      |
  *      +--- the RPC ends before: `over`. The application still finishes, which gives the handle up.
  *
- * An RPC is `over` when the core's call has ended (on_end), an interceptor has refused the RPC, or the loop has ended.
- * The event `release` comes once the call is both finished and over.
+ * An RPC is `over` when the core's call has ended (on_end), when the interceptors end the RPC after its handler was
+ * called (rpc_fail), or when the loop has ended. The event `release` comes once the call is both finished and over.
+ *
+ * Handlers run on the loop's thread, or on a thread of the method's pool (on_job). Events run on the loop's thread,
+ * except `release` after the end of the loop, which the thread that finishes the call calls (call_end).
  *
  * References: the handle's, given back by finish; the loop's, while the core's call exists; the queued task's; and
  * those of functions that run and of others that hold the call (tc_api_call_hold). */

@@ -8,10 +8,10 @@
  *   handler: message -> out -> sent, on_message -> core; one at a time
  *   handler: status  -> when `out` is empty and no message walks -> main, on_status -> core
  *
- * If an interceptor refuses (rpc_fail), messages that the core or the handler does not have yet are dropped, and the
- * interceptor's status walks outward instead of the handler's. A handler that was called, and has not finished the
- * call, hears on_cancel. The end of the core's call ends every walk: interceptors that let the RPC go on, and have not
- * seen a status, then see the reason in on_status.
+ * If an interceptor refuses, or a unary method gets no message or two (rpc_fail), messages that the core or the handler
+ * does not have yet are dropped, and the status of this failure walks outward instead of the handler's. A handler that
+ * was called, and has not finished the call, hears on_cancel. The end of the core's call ends every walk: interceptors
+ * that let the RPC go on, and have not seen a status, then see the reason in on_status.
  *
  * A struct tc_call_rpc lives from tc_call_rpc_begin to tc_call_rpc_end, which on_end of the core's call calls (call.c).
  * All of it is the loop thread's. */

@@ -4,12 +4,15 @@
  * runtime of its xDS domain); and `own`, which the service makes. The own thread has the requests that wait and their
  * answers, and serialises, so that requests cost the application's runtimes little.
  *
- *   call's loop       tells the own thread each event of the call (struct csds_note)
+ *   call's loop       tells the own thread each event of the call (struct csds_note); resets the call if asked to
  *   own thread        tc_csds_service (server/csds_service.h): asks for snapshots, one at a time, packs them, and
  *                     answers by functions of torc_server_call that any thread may call
  *   source's loop     makes a snapshot (api/csds.h) when a mail (struct ask) asks for it
  *
  * torc_csds_serve makes a server on `own`, with small limits, and adds the service to it.
+ *
+ * A torc_csds is reference-counted (its `ref` says by whom), and owns `own` and the server of torc_csds_serve until the
+ * service stops. torc_csds_add gives the handle's reference back at once.
  *
  * The service stops (csds_stop) on the loop of `rt`: when `rt` ends, when the server has ended, by torc_csds_free, or
  * when it could not be started. Calls then end with UNAVAILABLE, also those that begin later. A snapshot that is under

@@ -4,9 +4,9 @@
  * while an earlier status is unwritten, the newest status is sent by on_writable later. The mutex is taken before the
  * runtime's lock, never while that lock is held: events are called without that lock.
  *
- * Handlers and events run on the loop of their call, torc_health_set and torc_health_shutdown on any thread. A watcher
- * ends by on_cancel alone, which takes the watcher off the list and finishes the call; the event `release` then frees
- * the watcher.
+ * Handlers and events run on the loop of their call, torc_health_set and torc_health_shutdown on any thread. When the
+ * server begins to stop, the home's loop calls torc_health_shutdown. A watcher ends by on_cancel alone, which takes the
+ * watcher off the list and finishes the call; the event `release` then frees the watcher.
  *
  * torc_health is reference-counted: by the application's handle, the server's three methods (until their release) and
  * each watcher. In a child of a fork the application's functions leave it alone: a thread of the parent may have locked

@@ -1,10 +1,10 @@
 /* ORCA of servers: what the application sets, and reports out of band (A51). The values are in load.c.
  *
- * The events and the timer of a stream of OpenRcaService run on the loop of its call. When the server begins to stop,
- * the home's loop, which may be another one, ends the stream. The thread that sets `ended`, under streams_mutex,
- * finishes the call, so nobody else does, and the stream is not freed before: the call's event `release` frees it.
- * streams_mutex is taken before the runtime's lock. A report is left out while the last one is unwritten: the next
- * report has all values anyway.
+ * The events and the timer of a stream of OpenRcaService run on the loop of its call, except the event `release` after
+ * the end of that loop. When the server begins to stop, the home's loop, which may be another one, ends the stream. The
+ * thread that sets `ended`, under streams_mutex, finishes the call, and no other thread does. The call's event
+ * `release`, which comes after that, frees the stream. streams_mutex is taken before the runtime's lock. A report is
+ * left out while the last one is unwritten: the next report has all values anyway.
  *
  * torc_orca is reference-counted: by the application's handle, the server's method (until its release) and each
  * stream. In a child of a fork the application's functions leave it alone: a thread of the parent may have locked the
@@ -36,7 +36,7 @@ struct torc_orca {
     uint64_t least_ms;   /* the shortest interval; constant */
     pthread_mutex_t streams_mutex;
     /* Under streams_mutex: */
-    struct tc_link streams; /* those that on_stopping is to end */
+    struct tc_link streams; /* the streams that on_stopping is to end */
     bool stopping;          /* the server stops: new streams are refused */
 
     struct tc_server_load *load; /* a reference */

@@ -79,7 +79,7 @@ void tc_api_server_stopped(torc_server *s)
     while (fns) {
         struct tc_stop_fn *f = fns;
         fns = f->next;
-        if (!tc_loop_forked(tc_runtime_loop(s->rt))) /* not in the child of a function that forked */
+        if (!tc_loop_forked(tc_runtime_loop(s->rt))) /* not in a child of a fork, nor while the process exits */
             f->fn(f->arg);
         tc_free(f);
     }
@@ -392,7 +392,7 @@ static void on_listen(void *arg)
         l->rc = TORC_ECLOSED;
         return;
     }
-    if (l->s->state >= TC_SERVER_STOPPING) { /* without the lock: only this thread writes `state` */
+    if (l->s->state >= TC_SERVER_STOPPING) { /* without the lock: only the home's loop writes `state` */
         l->rc = TORC_ESTATE;
         return;
     }
@@ -480,8 +480,8 @@ struct asking {
     int rc;           /* of a start */
 };
 
-/* Registers the handler of "*" for each method and service that has limits of its own and no handler. With the lock
- * held. */
+/* Registers the handler of "*" also for each method that has limits of its own and no handler, and, under the path
+ * "/service/", for the methods without a handler of each service that has limits. With the lock held. */
 static void server_spread(torc_server *s)
 {
     struct tc_method *all, *m;

@@ -2,9 +2,11 @@
  *
  * The first shard is the server's home. The home's loop accepts, starts and stops, and the lock of the home's runtime
  * guards what threads share of the server. The other shards get their work as tasks posted to their loops. A loop runs
- * these tasks in order:
+ * these tasks in the order of their posts, for a server that is started, stopped and freed:
  *
  *   make -> start -> connections -> drain -> end
+ *
+ * Listening sockets may come at any time after make, and so may the end. A task that runs after the end finds no core.
  *
  * A connection goes to the shard with the least load. If that is not the home, the home detaches the socket and posts
  * its descriptor (on_route). With TORC_LISTEN_REUSE_PORT each shard has a listening socket for each IP address, and
@@ -34,9 +36,9 @@ static bool is_home(const struct tc_server_shard *shard)
 /* Runs the task on the shard's loop. Takes a reference to the server, which the task must release. Returns false,
  * without the reference, if the loop has ended.
  *
- * Only the home, which was made before torc_server_new returns, takes a task into the turn that the caller is inside
- * of. On another shard such a task would run before tasks that were posted earlier, and find a shard that is not made:
- * an end would find nothing to end, a start nothing to start. */
+ * Only a task for the home, which was made before torc_server_new returns, may run in the turn that the caller is
+ * inside of. On another shard such a task would run before tasks that were posted earlier, and find a shard that is not
+ * made: an end would find nothing to end, a start nothing to start. */
 static bool shard_run(struct tc_server_shard *shard, struct tc_task *task)
 {
     tc_api_server_ref(shard->server);
@@ -160,7 +162,7 @@ int tc_server_shards_listen(torc_server *s, const struct tc_addr *addr, torc_cre
     bool ok = true;
     for (; n < s->n_shards && ok; n++) {
         struct tc_addr again = {0};
-        /* The system would give connections to the socket of an ended shard, which resets them. */
+        /* A socket of an ended shard would get connections from the system, and closing it would reset them. */
         bool ended = n && tc_runtime_check(s->shards[n].rt) != 0;
         fds[n] = ended ? -1 : tc_reuse_port_listen(n ? bound : addr, n ? &again : bound, error);
         ok = ended || fds[n] >= 0;

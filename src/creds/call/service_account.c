@@ -36,7 +36,7 @@ struct service_account {
     struct tc_link signings;
 };
 
-/* A token that is being signed. Signing takes milliseconds, so that the background thread does it. */
+/* A token that is being signed. Signing takes milliseconds, so the background thread does it. */
 struct signing {
     struct tc_job job;
     struct tc_link link;             /* in the account's `signings`; under the lock, as `waiting` is while linked */

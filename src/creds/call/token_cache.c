@@ -2,7 +2,8 @@
  * TC_TOKEN_MARGIN_NS less than it is valid:
  *
  *   TC_TOKEN_REFRESH_NS or more   it is used
- *   less                          it is used, and the next one fetched, unless the backoff of the last failure lasts
+ *   less                          it is used; a fetch of the next one starts, unless one runs already or the backoff of
+ *                                 the last failure lasts
  *   0                             RPCs wait for a fetch, or fail while the backoff of the last failure lasts */
 #include "creds/call/token_cache.h"
 

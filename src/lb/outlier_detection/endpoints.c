@@ -1,6 +1,6 @@
 /* A subchannel belongs to the endpoint with the same set of addresses. A child policy may have put its endpoints
- * together itself (an application's policy), or may still have those of the list before: for them there is the second
- * map, by single address. */
+ * together itself (an application's policy), or may still have those of the list before. For such endpoints there is
+ * the second map, by single address. */
 #include "lb/outlier_detection/endpoints.h"
 
 #include "base/mem.h"

@@ -46,7 +46,9 @@ struct least_request {
     TC_VEC(struct lr_child *) ready; /* the READY endpoints, borrowed, in no order */
     struct tc_min_tree keys;         /* by place; not used by N_CHOICES */
     double now;                      /* virtual time: the last deadline that was picked */
-    uint32_t heaviest; /* the last list's greatest weight (>= 1), with which a step is 1 while there are no RPCs */
+    /* The greatest weight in the last list, at least 1. An endpoint of that weight has a step of 1 while it has no
+     * RPCs. */
+    uint32_t heaviest;
 };
 
 /* One endpoint. `owner` (borrowed) and `active` (a reference) are set when it is READY for the first time. */

@@ -20,7 +20,7 @@
  *
  * A new list keeps the subchannel of an address whose old and new endpoint are alike in what a subchannel depends on
  * (pf_endpoints_interchangeable). If they differ for the selected address, `renewed` connects the address again beside
- * the old connection, and takes over once READY. */
+ * the old connection, and takes over once READY. The policy owns its addresses, and each of them its subchannel. */
 #include "lb/policies/pick_first.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* priority (A56, A115): an ordered list of children. Serves from the first child that works, or that may soon work.
  *
  * The facts are the config, the last update, and for each child its last report, its failover timer and its retention.
- * The choice follows from these in priority_reconcile(), which is idempotent. It is the last step of an update, of
+ * priority_reconcile() makes the choice from these facts. It is idempotent, and is the last step of an update, of
  * exit_idle, of a child's report, and of the end of a failover time:
  *
  *   candidates   The priorities that may serve: not made yet, READY, IDLE, or CONNECTING within the failover time. The
@@ -15,8 +15,11 @@
  * priorities above that failed before. Updates walk all priorities.
  *
  * A child that leaves the config ends at once (A115), or with its own retention timer if the environment asks for the
- * older behaviour. An update may give children other priorities: before it, each deactivated child gets a retention
- * timer of its own instead of its range. */
+ * older behaviour. An update may give children other priorities, so each deactivated child first gets a retention timer
+ * of its own instead of its range.
+ *
+ * `children` owns the children. The picker that the policy publishes is the chosen child's own, except for a config
+ * without priorities. */
 #include "lb/policies/priority.h"
 
 #include <stdlib.h>
@@ -215,7 +218,7 @@ static void on_inactive_timer(struct tc_timer *timer)
 }
 
 /* Deactivates the priorities below i, which are not needed while i works. A child with a timer of its own keeps that
- * timer, which is not due after the range's. */
+ * timer: it is due when the range is, or sooner. */
 static void priority_deactivate_below(struct priority *p, uint32_t i)
 {
     if (i + 1 >= p->used)

@@ -4,7 +4,7 @@
  * the endpoints with the least hashes are in the subset. So a list of the same endpoints gives the same subset, and one
  * endpoint more or less changes at most one endpoint of the subset. The seed is drawn once for each policy.
  *
- * The policy holds a reference to the last subset, and the child gets a list only through it. An update without a list
+ * The policy holds a reference to the last subset, which is the list that the child got last. An update without a list
  * (a failed resolution) goes down as it is. */
 #include "lb/policies/random_subsetting.h"
 

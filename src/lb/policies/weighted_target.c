@@ -3,8 +3,8 @@
  * The listed children are in a table in the order in which they were made, and for each state there is a tree of the
  * weights of the children in that state (lb/weight_tree.h). The policy's state is the first of READY, CONNECTING, IDLE
  * and TRANSIENT_FAILURE whose tree is not empty; without children it is TRANSIENT_FAILURE, and the picker fails. In
- * CONNECTING the picker queues; in the other states the picker draws a child from that state's tree. It reads the
- * table, which the policy changes in place.
+ * CONNECTING the picker queues; in the other states the picker draws a child from that state's tree. The policy shares
+ * the table with the pickers that draw: it changes the table in place, and empties it at its shutdown.
  *
  * So a child's report costs O(log n) and a picker some bytes, however many localities there are. RPCs that wait try
  * again only when a new picker is published. So one is published at once if the policy's state has changed, and

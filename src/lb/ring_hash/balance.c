@@ -2,11 +2,11 @@
  *
  *     bound of all  = ((RPCs of all endpoints + 1) * factor + 99) / 100, in whole numbers
  *     slots         = ceil(bound of all * part of the weight), at least 1
- *     load          = RPCs of the endpoint / slots; an endpoint takes an RPC up to a load of 1, and may reach slots + 1
+ *     load          = RPCs of the endpoint / slots
  *
- * The walk of an RPC whose endpoint is loaded beyond that is a shuffle of the list by the numbers of mt19937, with the
- * low 32 bits of the hash as seed: RPCs of one key overflow to the same endpoints in the same order. The shuffle is
- * made as far as it is needed, and undone.
+ * An endpoint whose load is at most 1 takes an RPC, so it may reach slots + 1 RPCs. The walk of an RPC whose endpoint
+ * has a load above 1 is a shuffle of the list by the numbers of mt19937, with the low 32 bits of the hash as seed: RPCs
+ * of one key overflow to the same endpoints in the same order. The shuffle is made as far as it is needed, and undone.
  *
  * Envoy's list holds healthy endpoints. Here endpoints in TRANSIENT_FAILURE or without an entry on the ring count as
  * absent: an endpoint's part of the weight is its part among the endpoints that are left. An RPC with a random hash

@@ -18,9 +18,9 @@ struct tc_rh_build {
     struct tc_buf text, old_text; /* the keys of `items` and of `known` */
 };
 
-/* Returns a new array of the items of a set; those that `skip` (may be NULL) marks are left zero. Copies all keys to
- * `text`, since the endpoints may be freed while another thread builds. The items point into `text`, which must be
- * empty before and stay unchanged afterwards. */
+/* Returns a new array of the items of a set; those that `skip` (may be NULL) marks are left zero. Copies the keys of
+ * the other items to `text`, since the endpoints may be freed while another thread builds. The items point into `text`,
+ * which must be empty before and stay unchanged afterwards. */
 static struct tc_ring_item *build_items_of(const struct tc_rh_set *set, const bool *skip, struct tc_buf *text)
 {
     /* The buffer moves as it grows, so the lengths come first and the pointers afterwards. */
@@ -48,9 +48,9 @@ static struct tc_ring_item *build_items_of(const struct tc_rh_set *set, const bo
     return items;
 }
 
-/* Returns a new array of the items of the old ring. The item of an endpoint that the new set has too is a copy of the
- * new ring's item: an update does not read old weights. An endpoint whose key may have changed becomes TC_RING_ADDED in
- * `from`. The keys of the other items are copied to `text`. */
+/* Returns a new array of the items of the old ring. First sets from[i] to TC_RING_ADDED where the key of endpoint i may
+ * have changed. The old item of an endpoint that `from` then still finds is a copy of its item in `items`: an update
+ * does not read old weights. The keys of all other old items are copied to `text`. */
 static struct tc_ring_item *build_old_items_of(const struct tc_rh_set *old, const struct tc_rh_set *set,
                                                const struct tc_ring_item *items, uint32_t *from, struct tc_buf *text)
 {

@@ -1,8 +1,9 @@
-/* Finds the endpoints of an update in the present set.
+/* Fills the set of an update (tc_rh_set_merge): makes one endpoint of those with the same addresses, and finds each
+ * endpoint in the present set, `old`.
  *
  * The lists of an EDS cluster share the objects of endpoints that did not change, so the common update has the same
  * objects in the same order with a few of them added or removed: set_merge_in_order compares pointers. An endpoint that
- * is not found that way is a stranger, and compared by addresses. With more than STRANGERS_MAX strangers maps by
+ * is not found that way is a stranger, and compared by addresses. With more than STRANGERS_MAX strangers, maps by
  * address are cheaper. */
 #include "lb/ring_hash/endpoints.h"
 
@@ -78,8 +79,9 @@ static uint32_t set_find_addrs(const struct tc_rh_set *set, const struct tc_endp
     return TC_RING_ADDED;
 }
 
-/* The endpoints of `old` have different addresses, so of two endpoints with the same addresses at least one is a
- * stranger. Returns false, and has added nothing, if there are too many strangers. */
+/* tc_rh_set_merge for a list with few strangers. The endpoints of `old` have different addresses, so of two endpoints
+ * of the list with the same addresses at least one is a stranger. Returns false, and has added nothing, if there are
+ * too many strangers. */
 static bool set_merge_in_order(struct tc_rh_set *set, const struct tc_rh_set *old, const struct tc_endpoints *list,
                                uint32_t *was)
 {

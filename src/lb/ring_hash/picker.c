@@ -4,9 +4,10 @@
  *   hash.
  * - Fast path, with a given hash: the endpoint of the entry that the hash hits is READY, and its picker completes the
  *   pick. That reads one place of the ring and one pointer of `ready`.
- * - Otherwise the pick walks the entries from there on. With a given hash (A61) the first endpoint that is not in
- *   TRANSIENT_FAILURE decides: an IDLE one is connected and the pick queues. With a random hash (A76) the first READY
- *   endpoint takes the RPC. On the way there the first IDLE endpoint is connected, unless one is connecting already.
+ * - Otherwise the pick walks the entries from that entry on. With a given hash (A61) the first endpoint that is not in
+ *   TRANSIENT_FAILURE decides: if it is IDLE, it is connected and the pick queues. With a random hash (A76) the first
+ *   READY endpoint takes the RPC. The first IDLE endpoint on the way is connected, unless any endpoint of the set is
+ *   connecting already. A pick that finds only failed endpoints fails.
  * - With bounded loads (balance.h) there is no fast path: the endpoint at which the walk ends may be loaded beyond its
  *   bound, and passes the RPC on.
  *

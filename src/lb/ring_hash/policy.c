@@ -20,7 +20,7 @@
  * rh_reconcile follows.
  *
  * The policy owns the set (a reference) and ends the set's children. Everything runs on the loop's thread, except
- * pending_build on the background thread, and pending_on_dropped on either thread after the policy's shutdown. */
+ * pending_build on the background thread, and pending_on_dropped on either thread, from the policy's shutdown on. */
 #include "lb/ring_hash/policy.h"
 
 #include "base/log.h"
@@ -163,7 +163,8 @@ static void rh_on_want_task(struct tc_task *task)
 
 /* --- updates --- */
 
-/* Detaches a set (may be NULL) from the policy, and ends the children that did not move to another set. */
+/* Detaches a set (may be NULL) from the policy, ends the children that did not move to another set, and drops the
+ * policy's reference. */
 static void rh_drop_set(struct tc_rh_set *set)
 {
     if (!set)

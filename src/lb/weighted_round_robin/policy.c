@@ -1,10 +1,11 @@
 /* weighted_round_robin: a petiole policy (lb/policies/petiole.h) whose picks follow a scheduler over the READY
  * endpoints.
  *
- * Each new picker, each update and each weightUpdatePeriod makes a new scheduler of the present weights; the sequence
- * goes on. That costs O(n). So with more than SCHEDULE_AT_ONCE READY endpoints, changes of states make at most one
- * scheduler each SCHEDULE_PAUSE_MS. Picks go round robin while there is no scheduler (fewer than two READY endpoints,
- * or no known weight), and where the scheduler gives an endpoint that is no longer READY.
+ * Each new picker, each update and each weightUpdatePeriod makes a new scheduler of the present weights, which goes on
+ * at the same position of the sequence. To make a scheduler costs O(n). So with more than SCHEDULE_AT_ONCE READY
+ * endpoints, changes of states make at most one scheduler each SCHEDULE_PAUSE_MS. Picks go round robin while there is
+ * no scheduler (fewer than two READY endpoints, or no known weight), and where the scheduler gives an endpoint that is
+ * no longer READY.
  *
  * Reports come with the trailers of RPCs, or out of band by a side stream on the subchannel that the endpoint's
  * pick_first has chosen. The tracker of an RPC has a reference of the weight, which may outlive the endpoint. */
@@ -23,8 +24,8 @@ struct weighted_round_robin {
     struct tc_wrr_scheduler *scheduler; /* NULL: picks go round robin */
     uint32_t *places;                   /* places[i]: the child that the scheduler's place i stands for */
     uint64_t scheduled_ns;              /* when the scheduler was made, in the loop's time */
-    bool relisted;                      /* an update came since then: places[i] may be of another endpoint now */
-    uint32_t sequence;                  /* the place in the scheduler's sequence; begins at a random number */
+    bool relisted;                      /* an update came after the scheduler was made: places[i] may be outdated */
+    uint32_t sequence;                  /* the position in the scheduler's sequence; begins at a random number */
     struct tc_timer update_timer;
 };
 

@@ -1,4 +1,4 @@
-/* Static stride scheduling. The sequence number s stands for place s % n in round s / n. A place of weight w, scaled so
+/* Static stride scheduling. The sequence number k stands for place k % n in round k / n. A place of weight w, scaled so
  * that the largest is 65535, is taken in a share w / 65535 of the rounds: in round g if the step from w * g to
  * w * (g + 1) reaches a multiple of 65535. An offset of half the range between neighbours keeps places of one weight
  * from coming all in one round.

@@ -30,7 +30,7 @@ struct report_sums {
     double metrics[TC_WRR_METRICS_MAX];     /* metrics[i]: the value of config->metrics[i], or 0 */
 };
 
-/* Reads a report into *out, whose used parts are zero. Returns false if the report is malformed. */
+/* Reads a report into *out, whose used parts must be zero. Returns false if the report is malformed. */
 static bool report_read(struct tc_slice report, const struct tc_wrr_config *config, struct report_sums *out)
 {
     struct tc_orca_value v;

@@ -7,8 +7,9 @@
  *
  * Unknown members are ignored, except in "torc.limits": a typing error there would silently leave a default in force.
  *
- * The last part answers for which authorities the targets may share one client (A71): an authority with one server has
- * nothing to fall back to, so one client can hold its resources for all targets. */
+ * The section "sharing of clients" says which authorities are shared: one client then holds their resources for all
+ * targets. "torc.share_client" decides for all authorities. Without it an authority is shared if it has nothing to fall
+ * back to (A71) and its server stands in no list with fallbacks (A47). */
 #include "xds/bootstrap/bootstrap.h"
 
 #include <stdlib.h>

@@ -9,22 +9,26 @@
  *      | `restart` at once, or `retry` after the delays below         |
  *      +--------------------------------------------------------------+
  *
- * The end of a stream that had answered, or had replaced one that had (`answered_before`), is not a failure (A57): the
- * next stream follows at once, but not twice within the backoff's first step, and later if the server may have given
- * the stream to another client (`taken`, SOON_MS). If the stream broke on a response that is too large, the end is a
- * failure. From then on the backoff is reset only when a stream that had answered, or had replaced one that had, has
+ * A stream is proved from its first answer on: a response, or silence that counts as an answer. A stream that
+ * `replace` opened instead of a proved one counts as proved when it ends (`answered_before`). The end of a proved
+ * stream is not a failure (A57): the next stream follows at once, but not twice within the backoff's first step, and
+ * later if the server may have given the stream to another client (`taken`, SOON_MS). But if the stream broke on a
+ * response that is too large, the end is a failure. From then on the backoff is reset only when a proved stream has
  * ended in another way (`hold_backoff`), or by tc_xds_ads_reset_backoff.
  *
  * Requests: types whose request is due wait in a queue (`turn`). One message is on its way at a time (`sending`), and
  * the requests of a type in one loop turn become one. The first request of a stream may wait long for a connection, and
  * gives versions that the client holds: when the client loses one of them meanwhile, a new stream replaces the one that
- * waits (`outdated`). When another server has superseded, refused or deleted a value of this server, or a fallback has
- * ended, a stream with a connection is replaced a second later (`replace`) if values of this server are superseded
- * then: on the old stream the server would not send them again.
+ * waits (`outdated`). When what another server sent (a value, an error, a deletion) begins to count instead of a value
+ * of this server, or a fallback has ended, the stream is replaced a second later (`replace`) if values of this server
+ * are superseded then: on the old stream the server would not send them again.
  *
  * Responses: the next one is read when the last reference to `token` is dropped, or later if the response was rejected
  * or ignored at great cost (`pause`). While another thread decodes (`pending`), the end of the stream waits, because
- * responses before the end count. */
+ * responses before the end count.
+ *
+ * The xds_channel has the state of its stream (ch->ads). The stream itself is the transport's, and is used until
+ * on_status or `cancel`. */
 #include "xds/client/ads.h"
 
 #include "proto/wire.h"
@@ -223,7 +227,7 @@ static void on_stream_steady(struct tc_timer *timer)
 
 /* Called when a request was handed to a connected transport. A failure of the connection is then over (A71, A88). After
  * a failed stream, the server counts as reachable when the present stream has lasted STEADY_MS from here; if the failed
- * stream broke on a response that is too large (hold_backoff), only a response shows that the server can be reached. */
+ * stream broke on a response that is too large (hold_backoff), only an answer shows that the server can be reached. */
 static void channel_check_reachable(struct tc_xds_channel *ch)
 {
     struct tc_xds_ads *a = &ch->ads;

@@ -7,8 +7,9 @@
  * sent and the client ACKed (entry_has_version).
  *
  * Two kinds of servers need help. A server that has nothing newer than these versions stays silent, and must count as
- * reachable in the end (`quiet`). And istiod remembers the names of the last request that had any: asked for one more
- * name, it never sends updates of the earlier ones. So to istiod each request that adds a name has all names. */
+ * reachable in the end (`quiet`). And istiod remembers only the names of the last request that had any: asked for one
+ * more name, istiod never sends updates of the earlier ones. So to istiod each request that adds a name has all
+ * names. */
 #include "xds/client/ads.h"
 
 #include <stdlib.h>

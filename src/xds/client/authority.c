@@ -1,14 +1,14 @@
 /* An authority in use, and A71's fallback between its servers.
  *
- * s->channels are the channels to the first servers of s->servers, in order; one channel at first. Invariants:
+ * The `channels` of an authority lead to the first of its `servers`, in order; one channel at first. Two rules:
  *
  *   fall back      while no server in use can be reached and a resource is missing, the next server gets a channel
  *   end fallback   a valid resource from channel i gives back the channels behind i; so does silence of channel i, if
  *                  all resources are from its server (tc_xds_channel_nothing_to_add)
  *
- * In between, resources of a lower server stay in use. Only the server that a resource is from, or the last server in
- * use, may say that the resource is invalid or absent (tc_xds_channel_speaks_for). A95's fallback_on_reachability_only
- * leaves out the condition that something is missing.
+ * Until the fallback ends, an error or an absence at an earlier server leaves resources of the fallback server in use:
+ * only the server that a resource is from, or the last server in use, may say that the resource is invalid or absent
+ * (tc_xds_channel_speaks_for). A95's fallback_on_reachability_only leaves out the condition that a resource is missing.
  *
  * Every change in the state of a server ends in authority_reconcile, which notifies watchers of news.
  *
@@ -73,7 +73,7 @@ void tc_xds_authority_request(struct tc_xds_authority_state *s, size_t type)
 
 /* Gets a channel to the next server. A server that is in the list twice has one channel, at two places. If another
  * authority uses the channel, names of this authority may be among the channel's dropped names, from an earlier
- * fallback. */
+ * fallback: their entries are held back (`held_back`). */
 static void authority_add_channel(struct tc_xds_authority_state *s)
 {
     uint32_t bit = UINT32_C(1) << s->channels.len;
@@ -181,7 +181,8 @@ void tc_xds_authority_end_fallback(struct tc_xds_authority_state *s, size_t inde
                tc_rstr_cstr(s->servers[s->channels.len - 1].uri));
     while (s->channels.len > index + 1)
         authority_remove_channel(s);
-    tc_xds_ads_replace_soon(s->channels.data[index]); /* its errors for values of other servers did not count */
+    /* Errors that this server sent for values of other servers did not count (tc_xds_channel_speaks_for). */
+    tc_xds_ads_replace_soon(s->channels.data[index]);
     authority_reconcile(s, NULL);
 }
 

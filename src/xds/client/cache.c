@@ -1,23 +1,23 @@
 /* The cache's entries: the state of a watched resource, and the last notification of its watchers.
  *
  *               accept            fail
- *   REQUESTED ----------> ACKED ----------> NACKED, DOES_NOT_EXIST, RECEIVED_ERROR
+ *   REQUESTED ----------> ACKED ----------> failed: NACKED, DOES_NOT_EXIST, RECEIVED_ERROR, TIMEOUT
  *       |                   ^                  |          ^
  *       |                   +----- accept -----+          |
- *       +---- fail, or the timer: DOES_NOT_EXIST, TIMEOUT +
+ *       +----------- fail, also by the timer -------------+
  *
- * A failed entry keeps its last value, and watchers get an ambient error. Only a data error of a server with the
- * feature fail_on_data_errors drops the value (A88): watchers get the error instead of a value.
+ * A failed entry keeps its last value, if it had one, and watchers get an ambient error. Only a data error from a
+ * server with the feature fail_on_data_errors drops the value (A88). Without a value, watchers get the error instead.
  *
- * News reach the watchers by tc_xds_entry_reconcile alone. It compares the entry's present state (the value, and an
- * error of the data or of all servers) with the last notification, so that a second call does nothing. A new watcher
- * gets the present state by tc_xds_entry_tell. If a new value equals the old one, the entry keeps the old object:
- * readers compare pointers.
+ * News reach the watchers by tc_xds_entry_reconcile alone. This function compares the entry's present state (the value,
+ * and an error of the data or of all servers) with the last notification, so that a second call does nothing. A new
+ * watcher gets the present state by tc_xds_entry_tell. If a new value equals the old one, the entry keeps the old
+ * object: readers compare pointers.
  *
  * The does-not-exist timer runs only while the state is REQUESTED, from on_sent of a request with the subscription to
- * the end of the stream (A57). It counts for the last server of the list that was asked: absence at an earlier server
- * would prove nothing (A71). The time depends on that server's features, and starts again when another server becomes
- * the last one.
+ * the end of the stream (A57), and leads to DOES_NOT_EXIST or TIMEOUT. It counts for the last server of the list that
+ * was asked: absence at an earlier server would prove nothing (A71). The time depends on the last server's features,
+ * and starts again when another server becomes the last one.
  *
  * An entry belongs to its authority's table. local_client.c makes entries, and frees those without watches. */
 #include "xds/client/cache.h"
@@ -117,7 +117,7 @@ static void entry_log_state(const struct tc_xds_entry *e, bool changed)
 
 /* --- the does-not-exist timer --- */
 
-/* Returns the time of an entry whose timer counts for a server (`timed_on`). A88: a server with the feature
+/* Returns how long the timer runs for the server of `timed_on`, which must be set. A88: a server with the feature
  * resource_timer_is_transient_error gets twice the time, by default 30 s instead of 15 s. */
 static uint64_t resource_timeout_ms(const struct tc_xds_entry *e)
 {
@@ -230,7 +230,7 @@ void tc_xds_entry_free(struct tc_xds_entry *e)
 
 /* --- news --- */
 
-/* Returns a bit for each of the authority's channels whose server's value another server has superseded. */
+/* Returns a bit for each of the authority's channels for whose server tc_xds_entry_is_superseded is true. */
 static uint32_t entry_superseded_on(const struct tc_xds_entry *e)
 {
     uint32_t bits = 0;
@@ -240,10 +240,11 @@ static uint32_t entry_superseded_on(const struct tc_xds_entry *e)
     return bits;
 }
 
-/* Outdates first requests that may give a version of a value which another server has superseded by now
- * (tc_xds_ads_outdate). before: what entry_superseded_on returned before the change; lost: the server whose good value
- * the change superseded, or NULL. The streams that follow do not give the version, so a server that sends one value
- * after another, or refuses without end, costs one stream for each name. */
+/* Called after a change of the entry. Calls tc_xds_ads_outdate for each channel whose server the change has superseded:
+ * the first requests of the channel's stream may give the version of that server's value. before: what
+ * entry_superseded_on returned before the change; lost: the server whose good value the change superseded, or NULL. The
+ * next stream does not give the version. So another server that sends values or errors without end costs one stream for
+ * each name. */
 static void entry_outdate_requests(const struct tc_xds_entry *e, uint32_t before, const struct tc_xds_server *lost)
 {
     uint32_t newly = entry_superseded_on(e) & ~before;

@@ -6,13 +6,14 @@
  *
  * The job holds the message, into which all slices point, and a reference to the token: no further response is read
  * meanwhile. Two things may happen in between. The channel abandons the response: job->channel becomes NULL, and the
- * result is dropped. The stream ends: the job keeps its status, which takes effect after the response.
+ * result is dropped. The stream ends: the job keeps the stream's status, which takes effect after the response.
  *
  * A response is decoded on the loop at once if decode_thread_bytes is 0, if its type needs the loop's thread
  * (any_thread is false), or if it has fewer than decode_thread_bytes to decode and no resource that is slow to
  * decode.
  *
- * Once the job was handed over, on_decoded frees it, or on_decode_dropped if the mailbox was closed before. */
+ * Once the job was handed over, on_decoded frees it on the loop. If the mailbox was closed before, on_decode_dropped
+ * frees it, on the loop's thread or the background thread. */
 #include "xds/client/decode_thread.h"
 
 #include "base/clock.h"

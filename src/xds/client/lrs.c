@@ -1,9 +1,10 @@
 /* Load reports to one server (LRS, A27).
  *
- * While the store is in use, a stream is open, or the timer `retry` runs until the next one. The first message is the
- * Node; the server answers with an interval and the clusters that it wants, and may change both at any time. Every
- * interval: ask the sources of other loops (tc_load_store_gather), take a report out of the store, send it, and settle
- * it when it was handed over to the transport. If the stream ends first, the report goes back into the store.
+ * While the store is in use, a stream is open, or the task `settle` or the timer `retry` is going to open the next one.
+ * The first message is the Node; the server answers with an interval and the clusters that it wants, and may change
+ * both at any time. Every interval: ask the sources of other loops (tc_load_store_gather), take a report out of the
+ * store, send it, and settle it when it was handed over to the transport. If the stream ends first, the report goes
+ * back into the store.
  *
  * When the last user goes and the server has answered, a last report has the remaining counts, if there are any, of the
  * clusters that the server wants. Then the stream is half-closed, and the server ends it (`ended`, LINGER_MS): a reset
@@ -23,13 +24,12 @@
 #define METHOD "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats"
 /* Says that the client honours send_all_clusters (lrs.proto). */
 #define CLIENT_FEATURE "envoy.lrs.supports_send_all_clusters"
-/* A positive interval of the server that is shorter or longer counts as MIN_INTERVAL_MS or MAX_INTERVAL_MS. */
 enum {
-    MIN_INTERVAL_MS = 100,
+    MIN_INTERVAL_MS = 100, /* a shorter, positive interval of the server counts as this */
     /* How long a report waits for the counts of other loops. Counts that come later go into the next report. */
     GATHER_MS = 50,
 };
-#define MAX_INTERVAL_MS (UINT64_C(24) * 3600 * 1000)
+#define MAX_INTERVAL_MS (UINT64_C(24) * 3600 * 1000) /* the whole seconds of a longer interval count as this */
 enum {
     MAX_CLUSTERS = 65536, /* names in one response; a response with more is unreadable */
     /* How long the server may take to end a half-closed stream. */

@@ -2,9 +2,11 @@
  *
  *   this loop                     mail                     the origin's loop
  *   remote_watch      ---- start ------------------------> tc_xds_client_watch
- *   on_changed        <--- told -------------------------- on_origin_changed
+ *   told_arrives      <--- told -------------------------- on_origin_changed, on_origin_ambient_error
  *   remote_stop_watch ---- stop -------------------------> tc_xds_client_unwatch
- *   watch_gone        <--- gone -------------------------- (frees the watch: nothing follows it)
+ *   watch_gone        <--- gone -------------------------- stop_arrives
+ *
+ * `gone` is the last mail about a watch: watch_gone frees the watch.
  *
  * A watch has at most one `told` on its way. A later change replaces the value that waits in `news`, under the mutex.
  * So a loop that nobody turns holds one value for each watch, and its watcher may miss values in between. Both loops

@@ -3,8 +3,10 @@
  * each report but the last one of a stream, and when the server wants counts by endpoint, or no longer does.
  *
  *   load_share   the loads for one server; lives on both loops and ends with the mail `gone`
- *   load_use     mail: a cluster got its first user, or lost its last
- *   load_counts  mail: the counts since the last mail, as a LoadStatsRequest
+ *   load_use     mail to the origin's loop: a cluster got its first user, or lost its last
+ *   load_counts  mail to the origin's loop: the counts since the last load_counts, as a LoadStatsRequest
+ *   ask          mail to the remote client's loop: the origin wants the counts
+ *   end, gone    mail to the origin's loop when the remote client ends, and the answer
  *
  * The end of a use is sent after the counts of the same turn, so that the origin does not drop the cluster before its
  * last counts arrive. The origin derives the RPCs in progress from the RPCs that started and ended. The last counts of

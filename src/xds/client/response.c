@@ -5,7 +5,9 @@
  *     variant->apply                 response_sotw.c, response_delta.c: walks the resources
  *       tc_xds_response_apply_resource   unchanged bytes: accepts the value in use again; else decodes and delivers
  *         response_deliver               checks name, size, duplicates; accept or fail of the entry
- *     tc_xds_response_end            the next request of the type is an ACK or a NACK
+ *       tc_xds_response_end              the next request of the type is an ACK or a NACK
+ *
+ * If the background thread decodes the response (decode_thread.c), the loop calls variant->apply later.
  *
  * Each resource is accepted or refused by itself. The NACK names all bad resources, as far as its text has room.
  *
@@ -78,8 +80,8 @@ static void response_deliver(struct tc_xds_response_context *ctx, const struct t
     }
 }
 
-/* Accepts the value in use again, and returns true, if the response has the same bytes. Otherwise does nothing and
- * returns false; so for a second resource of one name, too. */
+/* Accepts the value in use again, and returns true, if the response has the same bytes. Does nothing and returns false
+ * for other bytes, and for a second resource of one name. */
 static bool response_apply_unchanged(struct tc_xds_response_context *ctx, const struct tc_xds_response_resource *r)
 {
     struct tc_xds_entry *e = tc_xds_response_unchanged(ctx, r);

@@ -6,7 +6,8 @@
  * plugin be known), and on use (tc_cert_provider_get).
  *
  * Instances that read the same files at the same refresh interval are one object in the list of the xDS client pool, so
- * that the files are read once for all clusters of the runtime. */
+ * that the files are read once for all clusters of the runtime. The list holds no reference: the last user of an object
+ * takes it off the list and frees it. */
 #include "xds/domain/cert_providers.h"
 
 #include "base/json.h"

@@ -28,7 +28,7 @@ struct tc_shared_domain {
     struct tc_link origins; /* of struct shared_origin */
 };
 
-/* A client that runs on the domain's loop for remote clients on other loops. */
+/* Stands for a client on the domain's loop that remote clients on other loops use. Does not hold the client. */
 struct shared_origin {
     struct tc_shared_domain *domain; /* borrowed: it outlives the domain's loop */
     struct tc_shared_client_key key; /* references; constant */

@@ -10,8 +10,8 @@
  *   undescribed  reflection lists shop.Orders, but has no files
  *   talkative    good reflection; each method of shop.Orders sends the last message until the client ends the call
  *   taciturn     good reflection; Get and Load send no response
- *   a row of `modes`: v1 answers each request with what the row's function writes, or ends each stream with the row's
- *   status. If this status is not OK, v1alpha is good.
+ *   a row of `modes`: on v1 the row's function answers the requests. If the row has no function, streams end at once
+ *   with the row's status. If this status is not OK, v1alpha is good.
  *
  * The handlers of this file run on a pool, so they may wait. */
 #include <signal.h>
@@ -316,7 +316,7 @@ static bool conflict(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
-/* The server does not have the import of its file. */
+/* The server has a.proto, but not b.proto, which a.proto imports. */
 static bool lacking(const struct question *q, struct tc_buf *answer)
 {
     struct tc_buf file = {0};
@@ -388,7 +388,7 @@ static bool extensible(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
-/* The server says that a message has 5,000 extensions. It has the descriptor of none. */
+/* The server says that shop.M has 5,000 extensions, and has the descriptor of none. */
 static bool extended(const struct question *q, struct tc_buf *answer)
 {
     struct tc_buf file = {0}, list = {0}, numbers = {0};
@@ -408,7 +408,7 @@ static bool extended(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
-/* shop.M has the extensions 100 and 101. The server has no file for 100, and shop.e in a file for 101. */
+/* shop.M has the extensions 100 and 101. The server has no file for 100; its file for 101 defines shop.e. */
 static bool half_extended(const struct question *q, struct tc_buf *answer)
 {
     struct tc_buf file = {0};
@@ -425,8 +425,8 @@ static bool half_extended(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
-/* All types are good but shop.extra.Note, which an Any may hold: it has a field of a type that no file has.
- * shop.extra.Card is good. The server has each of the two in a file extra.proto. */
+/* All types are good but shop.extra.Note, which an Any may hold: Note has a field of a type that no file has. Note and
+ * shop.extra.Card, which is good, are in two files, both of which are named extra.proto. */
 static bool bad_any(const struct question *q, struct tc_buf *answer)
 {
     struct tc_buf file = {0}, files = {0};
@@ -463,8 +463,8 @@ static bool mute_any(const struct question *q, struct tc_buf *answer)
 
 static const struct mode {
     const char *name;
-    bool (*answer)(const struct question *q, struct tc_buf *answer); /* NULL: streams of v1 end at once */
-    int status;                                                      /* with which streams of v1 end */
+    bool (*answer)(const struct question *q, struct tc_buf *answer); /* NULL: streams end at once */
+    int status;                                                      /* with which streams end */
 } modes[] = {
     {"other", other, TORC_STATUS_OK},
     {"same", same, TORC_STATUS_OK},
@@ -675,7 +675,7 @@ int main(int argc, char **argv)
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &ends, NULL);
-    /* The queue has room for the calls that torc bench --rps starts while a busy machine does not run these threads. */
+    /* The queue has room for the calls of torc bench --rps while a busy machine runs none of the pool's threads. */
     torc_pool *pool = torc_pool_new(16, 4096, &error);
     torc_server *server = torc_server_new(NULL, &error);
     for (size_t i = 0; i < TC_ARRAY_LEN(methods); i++) {

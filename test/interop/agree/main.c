@@ -1,15 +1,16 @@
-/* Torc as one of the clients that are compared: they should send the same key to the same backend.
+/* Torc as one of the clients that suite_agreement.py compares: all should send the same key to the same backend. Other
+ * suites use the program to see which backends calls reach.
  *
  * Prints {"version": "..."} first. Each line of stdin is then an order,
  * {"target":"xds:///m1","calls":[[["name","value"],...],...]}, with a list of headers for each call. An order whose
- * target is not xds may have a "service_config". The answer is {"peers":["127.0.0.1:1",...]} in the order of the calls;
- * a failed call is "!CODE message". At most WIDTH calls run at a time. The channel is kept for the next order if the
- * target and the service_config are the same.
+ * target is not xds may have a "service_config", a string of JSON. The answer is {"peers":["127.0.0.1:1",...]}, a peer
+ * for each call, in the sequence of the calls; a failed call has "!CODE message" instead. At most WIDTH calls run at a
+ * time. The channel is kept for the next order if the target and the service_config are the same.
  *
  * The main thread reads an order and waits on `done` until all calls of the order have ended. Meanwhile only the loop's
  * thread touches the order (start_all, start_next, on_result), so the order has no lock. Exit 0 at the end of stdin, or
- * at text that is not JSON. Exit 1, with a reason on stderr, if an order is wrong, a channel or a call cannot be made,
- * or a peer is not the backend that answered. */
+ * at text that is not JSON. Exit 1, with a reason on stderr, if an order is wrong, the runtime, a channel or a call
+ * cannot be made, or a peer is not the backend that answered. */
 #include <jansson.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@ struct order {
     torc_runtime *runtime;
     torc_channel *channel; /* NULL: none yet */
     json_t *config;        /* the "service_config" of the channel, owned; NULL: none */
-    json_t *calls, *peers; /* calls: borrowed from the order's JSON; peers: of the answer, which owns it */
+    json_t *calls, *peers; /* calls: borrowed from the order's JSON; peers: owned until the answer takes it over */
     size_t next, running;  /* next: the index of the call to start next; running: how many calls run */
     sem_t done;            /* posted when no call runs and none is left */
 };

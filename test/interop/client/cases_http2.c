@@ -1,5 +1,6 @@
 /* The HTTP/2 negative cases of gRPC's doc/http2-interop-test-descriptions.md. The server checks what only a server can
- * see, and answers with an error if the client is wrong. */
+ * see. If the client is wrong, the server ends the RPC with an error; a PING that the client does not answer leaves the
+ * RPC without an end, until its deadline. */
 #include <semaphore.h>
 
 #include "rpc.h"

@@ -1,8 +1,8 @@
 /* The streaming cases of gRPC's doc/interop-test-descriptions.md, and a case of connection scaling (A105), which needs
  * streams that stay open.
  *
- * A case runs on the main thread, which waits for messages and statuses. The caller of a function that opens a stream
- * owns the stream, and ends it with interop_finish or finish_input: both wait for the RPC's end, check it and free the
+ * A case runs on the main thread, which waits for messages and statuses. A stream that a function returns is the
+ * caller's, who ends it with interop_finish or finish_input: both wait for the RPC's end, check it and free the
  * stream. Where a request asks for payloads, a response must have as many bytes as were asked for, all of them 0. A
  * check that fails ends the program (CHECK in rpc.h). */
 #include "rpc.h"

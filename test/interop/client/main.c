@@ -69,7 +69,7 @@ static interop_case_fn find(const char *name)
     return NULL;
 }
 
-/* Returns credentials that trust the certificates in this PEM file. The caller gives them back. */
+/* Returns credentials that trust the certificates in this PEM file. The caller calls torc_credentials_unref. */
 static torc_credentials *tls(const char *ca)
 {
     char *roots = read_file(ca);

@@ -1,5 +1,5 @@
 /* The RPCs of the PSM client. Each wanted kind is sent at the rate `qps` on each channel. psm_load_send sends what is
- * due by the clock, so a late call catches up.
+ * due by the clock, and so catches up if it is called late.
  *
  * The main thread makes the load, sends with it and frees it. Handlers of the driver's questions may give it another
  * config meanwhile, so `lock` guards the config. Results come on the runtime's thread and go to psm_stats. The load
@@ -156,7 +156,7 @@ struct psm_load *psm_load_new(const struct psm_options *o, struct psm_stats *sta
 
 void psm_load_free(struct psm_load *l)
 {
-    atomic_store(&l->closing, true); /* calls cancelled from here on do not count as failed */
+    atomic_store(&l->closing, true); /* RPCs that are cancelled from here on do not set `failed` */
     for (unsigned i = 0; l->channels && i < l->options->channels; i++)
         torc_channel_free(l->channels[i]);
     if (l->runtime)

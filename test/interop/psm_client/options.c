@@ -3,8 +3,8 @@
  *
  * psm_options_parse checks each flag but these two, and keeps pointers into argv. psm_config_init reads these two, and
  * cuts their texts into parts where they stand, so it is called once. A config owns the metadata of each kind of RPC,
- * which psm_config_fini frees. Both functions that read run on the main thread and print to stderr what is wrong;
- * psm_config_fini runs on any thread. */
+ * which psm_config_fini frees. psm_options_parse and psm_config_init run on the main thread and print to stderr what is
+ * wrong; psm_config_fini runs on any thread. */
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
@@ -45,7 +45,7 @@ static const struct option options[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* The two spellings of each kind of RPC that --rpc and --metadata may have. */
+/* Two spellings of each kind of RPC, both allowed in --rpc and --metadata. */
 static const struct {
     const char *flag, *enumerator;
 } names[PSM_RPCS] = {{"EmptyCall", "EMPTY_CALL"}, {"UnaryCall", "UNARY_CALL"}};
@@ -60,8 +60,8 @@ static bool number(const char *text, unsigned long max, unsigned *out)
     return isdigit((unsigned char)*text) && *end == '\0' && errno == 0 && value <= max;
 }
 
-/* Stores a truth value; NULL, a flag without a value, is true. Returns false if the text is not "true" or "false" in
- * any case of its letters. */
+/* Stores a truth value; NULL, a flag without a value, is true. Returns false if the text is neither "true" nor
+ * "false"; upper and lower case are the same. */
 static bool boolean(const char *text, bool *out)
 {
     *out = !text || strcasecmp(text, "true") == 0;

@@ -67,10 +67,11 @@ void psm_stats_watch(struct psm_stats *s, torc_server_call *call,
 
 struct psm_load;
 
-/* Makes the runtime and the channels. Returns NULL, with the reason printed, if a flag is malformed or one of them
- * cannot be made. Both arguments must outlive the load. */
+/* Makes the runtime and the channels. Returns NULL, with the reason printed, if --rpc or --metadata is malformed, or if
+ * the runtime or a channel cannot be made. Both arguments must outlive the load. */
 struct psm_load *psm_load_new(const struct psm_options *o, struct psm_stats *stats);
-/* Cancels the RPCs under way and waits for their ends, which psm_stats_ended still counts. */
+/* Cancels the RPCs under way and waits for their ends, which psm_stats_ended still counts. No handler may use the
+ * load any longer. */
 void psm_load_free(struct psm_load *l);
 /* Sends the RPCs that are due. Returns how many milliseconds to wait before calling it again. Main thread. */
 int64_t psm_load_send(struct psm_load *l);

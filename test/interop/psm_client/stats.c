@@ -1,9 +1,10 @@
 /* The counts of the PSM client, and the driver's questions about them.
  *
- * RPCs are numbered as they start. A watch counts a block of them: it counts each RPC of the block that ends, by
- * backend or as failed. The thread that asked waits in psm_stats_watch until all RPCs of the block have ended, the time
- * is over, or the stats are closed. The watch collects its counts as parts of the answer, in the arena of its call;
- * `lock` guards them while the watch is in the list. */
+ * RPCs are numbered as they start, on the main thread. Each RPC is counted by its status code when it ends, on the
+ * runtime's thread. A watch, which is a GetClientStats call, also counts the ended RPCs of one block of numbers, by
+ * backend or as failed. The call's handler waits in psm_stats_watch, on a thread of the pool, until all RPCs of the
+ * block have ended, the time is over, or the stats are closed. The watch collects its counts as parts of the answer, in
+ * the arena of its call; `lock` guards them while the watch is in the list. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -15,8 +16,8 @@
 
 #define CODES 17 /* gRPC's status codes */
 
-static const char *const names[PSM_RPCS] = {"EMPTY_CALL", "UNARY_CALL"};      /* in accumulated stats */
-static const char *const method_names[PSM_RPCS] = {"EmptyCall", "UnaryCall"}; /* in distributions */
+static const char *const names[PSM_RPCS] = {"EMPTY_CALL", "UNARY_CALL"};      /* in GetClientAccumulatedStats */
+static const char *const method_names[PSM_RPCS] = {"EmptyCall", "UnaryCall"}; /* in GetClientStats */
 
 typedef Grpc__Testing__LoadBalancerStatsResponse response;
 typedef Grpc__Testing__LoadBalancerStatsResponse__RpcsByPeerEntry count_entry;
@@ -34,7 +35,7 @@ struct watch {
     struct watch *next;
     torc_arena *arena;
     const Grpc__Testing__LoadBalancerStatsRequest *request;
-    uint64_t first, left; /* the number of the block's first RPC; how many have not ended */
+    uint64_t first, left; /* the number of the block's first RPC; how many of the block have not ended */
     response answer;
 };
 
@@ -178,8 +179,8 @@ static void add_metadatas(struct watch *w, char *hostname, const torc_result *re
                  GRPC__TESTING__LOAD_BALANCER_STATS_RESPONSE__METADATA_TYPE__TRAILING);
 }
 
-/* Counts an RPC that has ended in the watch's answer: for its backend, in the list of all RPCs and in that of its
- * method; or as a failure if `hostname` is NULL. The caller holds the lock. */
+/* Adds an RPC, now ended, to the watch's answer: to the count of its backend, both among all RPCs and among those of
+ * its method; or to the failures if `hostname` is NULL. The caller holds the lock. */
 static void record(struct watch *w, enum psm_rpc rpc, const torc_result *result, const char *hostname)
 {
     response *r = &w->answer;

@@ -5,7 +5,7 @@
  * for their client. UnimplementedCall has no handler and UnimplementedService is not added, as the suite wants it.
  *
  * A call belongs to its handler until it is finished (`finish`, or the reply of a call with one response), and is not
- * used afterwards. Payloads and packed messages are in the call's arena. */
+ * used afterwards. Payloads are in the call's arena, and so is the packed response of a UnaryCall. */
 #include "service.h"
 
 #include <poll.h>
@@ -108,6 +108,8 @@ static void load_take(torc_orca *orca, torc_server_call *call, const Grpc__Testi
     for (size_t i = 0; i < report->n_utilization; i++)
         load_set(orca, call, TORC_ORCA_UTILIZATION, report->utilization[i]->key, report->utilization[i]->value);
 }
+
+/* --- methods of one request and one response --- */
 
 static void empty_call(torc_server_call *call, const Grpc__Testing__Empty *request, void *arg)
 {

@@ -7,7 +7,7 @@
  * A peer without a pipe works on the two buffers alone: the test fills `in` and empties `out`. A server's first bytes
  * of `in` are the preface, which fake_h2_next drops before the first frame. The inflater sees every header block in the
  * order of the frames, also the blocks of frames that fake_h2_expect skips. The peer owns the frame that it returned
- * last. On the test's thread. */
+ * last. One thread at a time may use a peer: the test's, or the thread of a play (hostile/server.h). */
 #include "support/fakes/h2.h"
 
 #include <nghttp2/nghttp2.h>

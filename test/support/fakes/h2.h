@@ -52,7 +52,7 @@ void fake_h2_setting(struct fake_h2 *p, uint16_t id, uint32_t value);
 /* Sends a header block of literal fields, given as "name: value\n..." (a name may begin with ':'), as HEADERS and,
  * beyond 16,384 bytes, CONTINUATION frames. */
 void fake_h2_headers(struct fake_h2 *p, uint32_t stream, const char *fields, bool end_stream);
-/* Appends the fields as HPACK literals without indexing. */
+/* Appends fields, "name: value\n..." as for fake_h2_headers, as HPACK literals without indexing. */
 void fake_h2_hpack(struct tc_buf *out, const char *fields);
 /* Sends the bytes in DATA frames of at most 16,384 bytes; len 0: in one empty frame. */
 void fake_h2_data(struct fake_h2 *p, uint32_t stream, const void *data, size_t len, bool end_stream);

@@ -1,7 +1,7 @@
 /* A fake channel for LB policies.
  *
  * A state that the test sets is queued in the subchannel (`pending`) and delivered through the loop's serial queue, as
- * the channel does. The policy's reports are recorded in struct fake_lb. The fake owns the last picker, which may
+ * a real channel does. The policy's reports are recorded in struct fake_lb. The fake owns the last picker, which may
  * outlive its policy: fake_lb_free picks with it.
  *
  * A subchannel reports IDLE by itself after it was made, CONNECTING after a request to connect in IDLE, and IDLE after

@@ -68,8 +68,8 @@ void fake_lb_set_failed(struct fake_lb *f, const char *addr, const char *why);
 void fake_lb_set_at(struct fake_lb *f, size_t i, enum torc_connectivity state);
 /* Sets f->subchannels.data[i] without running the loop: the policy is told when the loop runs. */
 void fake_lb_queue_at(struct fake_lb *f, size_t i, enum torc_connectivity state);
-/* Sets the health of all subchannels of the address, tells their watchers before the loop runs (the channel tells them
- * through the serial queue), and runs the loop. */
+/* Sets the health of all subchannels of the address, calls their watchers at once (with a real channel the loop calls
+ * them), and runs the loop. */
 void fake_lb_set_health(struct fake_lb *f, const char *addr, int code, const char *text);
 /* Returns whether the health of the address's oldest subchannel was ever watched. */
 bool fake_lb_health_watched(const struct fake_lb *f, const char *addr);

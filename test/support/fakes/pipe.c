@@ -75,7 +75,7 @@ static ssize_t fail(struct pipe_end *e, int error, const char *text)
     return error;
 }
 
-/* Tells the other end's writer, if it waits, that the pipe has room. */
+/* Queues WRITABLE for the other end, if that end waits to write to `e` and there is room. */
 static void made_room(struct pipe_end *e)
 {
     if (e->other->want_write && e->unread.len < e->pipe->capacity) {

@@ -1,8 +1,8 @@
 /* The transport of an xDS client, with the test as its servers.
  *
  * A server is found by URI and outlives transports and streams; the fake owns its servers until fake_xds_free. A server
- * has at most one transport, a transport at most one ADS stream and one LRS stream. `cancel` frees a stream, or on_pump
- * does after on_status.
+ * has at most one transport, a transport at most one ADS stream and one LRS stream. The client ends and frees a
+ * transport by `shutdown`, and a stream by `cancel`; on_pump frees a stream after on_status.
  *
  * Requests of the client are decoded into struct fake_xds_request and recorded, load reports are recorded as they are.
  * Responses of the test are queued; on_pump, a task, delivers them. ADS (both forms) and LRS share the code; `kind`
@@ -123,7 +123,7 @@ static void record_delta(struct fake_xds_request *r, struct tc_slice message)
     envoy__service__discovery__v3__delta_discovery_request__free_unpacked(m, NULL);
 }
 
-/* Records a message of the client for fake_xds_take or fake_xds_lrs_take. A message that cannot be decoded fails the
+/* Records a message of the client for fake_xds_take or fake_xds_lrs_take. A request that cannot be decoded fails the
  * test. */
 static void record(const struct fake_stream *st, struct tc_slice message)
 {

@@ -46,7 +46,7 @@ struct fake_xds_server {
     unsigned messages_read;  /* ADS responses that the client has read */
     struct tc_link requests; /* struct fake_xds_request, for fake_xds_take */
     unsigned lrs_streams;    /* load report streams opened so far */
-    unsigned half_closed;    /* streams of both kinds that the client has half-closed */
+    unsigned half_closed;    /* ADS and load report streams that the client has half-closed */
     struct tc_link reports;  /* messages of load report streams, for fake_xds_lrs_take */
     void *internal;          /* the open transport; NULL: none */
 };

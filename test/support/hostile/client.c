@@ -6,8 +6,9 @@
  * row.
  *
  * The servers play in a process of their own (hostile/server.h). Here the test's thread starts the RPCs of one row at a
- * time, waits for them and measures; on_result runs on the thread of the runtime `rt`. servers_open makes what the
- * variables below hold, servers_close frees it. To read first: play, then hostile/rows.h. */
+ * time, waits for them and measures; on_result runs on the thread of the runtime `rt`. The load starts its calls on a
+ * thread of its own. servers_open makes what the variables below hold; servers_close frees it, except a load that
+ * others_end has freed. To read first: play, then hostile/rows.h. */
 #include "support/hostile/client.h"
 
 #include <pthread.h>
@@ -42,7 +43,7 @@ static torc_runtime *rt;
 static torc_channel *good;
 static torc_credentials *creds; /* NULL: plaintext */
 static struct kit_cert root, cert;
-static struct tc_buf wrong;   /* failures, one line each */
+static struct tc_buf wrong;   /* failures of rows, one line each; rows_play empties it */
 static struct kit_load *load; /* the calls to `good`; NULL: ended */
 
 static void append(struct hostile_rows rows)
@@ -61,7 +62,7 @@ struct batch {
     pthread_cond_t changed;
     unsigned done; /* under the lock until all are done, as are `wrong` and `seen` */
     bool wrong;
-    char seen[256]; /* the outcome of the RPC that ended last */
+    char seen[256]; /* the first wrong outcome; while none is wrong, the outcome of the RPC that ended last */
 };
 
 /* Returns true if the result is the outcome (struct hostile_row), false if the outcome is NULL. */
@@ -95,7 +96,8 @@ static void on_stream_done(torc_stream *call, const torc_result *r, void *arg)
 
 static const struct torc_stream_events unread = {TORC_SIZE(torc_stream_events), .on_done = on_stream_done};
 
-/* Makes the RPCs of the row, waits until all have ended, and adds a line to `wrong` if one had another outcome. */
+/* Makes the RPCs of the row, waits until all have ended, and adds a line to the list of failures if one had another
+ * outcome. */
 static void run_calls(torc_channel *ch, struct batch *b)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options),

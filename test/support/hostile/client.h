@@ -1,6 +1,6 @@
-/* A client of hostile servers, each of which plays a row. Asserts that RPCs have the outcome of the row, mostly a
- * status that names the cause; that the connections end and are few; that memory and CPU time stay bounded, where
- * FOOTPRINT_MEASURED; and that calls to a good backend on the same runtime are not affected. */
+/* A client of hostile servers, each of which plays a row of hostile/rows.h. Asserts that RPCs have the outcome of the
+ * row, mostly a status that names the cause; that the connections end and are few; that memory and CPU time stay
+ * bounded, where FOOTPRINT_MEASURED; and that calls to a good backend on the same runtime are not affected. */
 #ifndef TC_SUPPORT_HOSTILE_CLIENT_H
 #define TC_SUPPORT_HOSTILE_CLIENT_H
 

@@ -2,9 +2,9 @@
  *
  * In most rows a header list beyond the limit, or an invalid field, fails the RPC alone. A second RPC then shows that
  * the connection and its compression state survived (HOSTILE_NEXT). Blocks that cannot be decoded, and the largest
- * bombs, end the connection. `refer` and `list_of` build the large blocks, one_block sends most of them; sizes are
- * counted as in RFC 9113 6.5.2. Bytes written by hand are HPACK (RFC 7541): index 62 is the newest entry of the dynamic
- * table.
+ * bombs, end the connection. Fields that are only odd are accepted. `refer` and `list_of` build the large blocks,
+ * one_block sends most of them; sizes are counted as in RFC 9113 6.5.2. Bytes written by hand are HPACK (RFC 7541):
+ * index 62 is the newest entry of the dynamic table.
  *
  * A play has one connection and one thread (hostile_play_fn), and borrows its peer. To read first: one_block. */
 #include <stdio.h>

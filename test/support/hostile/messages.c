@@ -2,8 +2,8 @@
  *
  * The rows have wrong prefixes, lengths beyond the limits, compressed messages that inflate to more than allowed or not
  * at all, more messages than a call wants, frames after the end, an end without trailers, an error page, DATA beyond
- * the window, and servers that do not read the request. The client must neither allocate for an announcement nor
- * inflate beyond its limit.
+ * the window, and servers that never open the window for the request. The client must neither allocate for an
+ * announcement nor inflate beyond its limit.
  *
  * A play has one connection and one thread (hostile_play_fn), and borrows its peer. Bytes written by hand begin with
  * gRPC's prefix: a flag, then four bytes of length. To read first: body. */

@@ -1,4 +1,4 @@
-/* Resources as large, or as expensive, as the limits allow, of many kinds of content. The client rejects each of
+/* xDS resources as large, or as expensive, as the limits allow, of many kinds of content. The client rejects each of
  * hostile_resources. */
 #ifndef TC_SUPPORT_HOSTILE_RESOURCES_H
 #define TC_SUPPORT_HOSTILE_RESOURCES_H
@@ -14,7 +14,7 @@ enum {
     HOSTILE_SLOW = 1,           /* needs much CPU time */
     HOSTILE_REGEXES = 2,        /* its cost does not depend on the size of the response */
     HOSTILE_MOST_ENDPOINTS = 4, /* 262,144 endpoints, the most allowed, if the room is large enough */
-    HOSTILE_COPIED = 8,         /* the scan copies most of the resource, and its strings are copied again */
+    HOSTILE_COPIED = 8,         /* the scan (proto/scan.h) copies most of the resource; its strings are copied again */
 };
 
 struct hostile_resource {

@@ -1,9 +1,11 @@
 /* Servers that send any bytes, in a process of their own.
  *
- * hostile_new forks. The child listens on a port for each play and serves each connection on a thread; the good backend
- * runs there too. Parent and child share a board (addresses, counts). A play talks through struct hostile_peer, whose
- * HTTP/2 side is fakes/h2 on a socket, with TLS underneath if the servers have a certificate. hostile_visit plays the
- * client's side instead, in the calling process. */
+ * hostile_new forks. The main thread of the child listens on a port for each play and accepts; a detached thread plays
+ * each connection, then closes it and frees what belongs to it. The good backend runs in the child too. Parent and
+ * child share a board (addresses, counts). hostile_free kills the child, also while plays run, and unmaps the board.
+ *
+ * A play talks through struct hostile_peer, whose HTTP/2 side is fakes/h2 on a socket, with TLS underneath if the
+ * servers have a certificate. hostile_visit plays the client's side instead, on the thread that calls it. */
 #include "support/hostile/server.h"
 
 #include <errno.h>
@@ -137,8 +139,8 @@ static void take_in(struct hostile_peer *p)
 }
 
 /* Waits until the socket has one of these events of poll, for PATIENCE_MS at most (VISIT_PATIENCE_MS in hostile_visit).
- * If none comes, or the socket has failed, the other side counts as closed. Returns false once it does. A signal makes
- * the function return early. */
+ * The other side counts as closed if none comes, if the socket has failed, or, for a deaf peer, if the other side has
+ * hung up. Returns false once the other side counts as closed. A signal makes the function return early. */
 static bool wait_for(struct hostile_peer *p, int events)
 {
     struct pollfd pfd = {.fd = p->fd, .events = (short)events};
@@ -301,7 +303,7 @@ static SSL_CTX *make_tls(const struct kit_cert *cert)
     return ctx;
 }
 
-/* A connection for its thread, which frees the struct. */
+/* An accepted connection, for its thread, which frees the struct. */
 struct visit {
     int fd;
     hostile_play_fn *play;
@@ -309,8 +311,8 @@ struct visit {
     size_t number;
 };
 
-/* Returns a TLS session for an accepted socket, which becomes non-blocking; NULL if plaintext. The caller frees the
- * session. */
+/* Returns an SSL object for an accepted socket, which becomes non-blocking; NULL if plaintext. The caller frees the
+ * object. */
 static SSL *speak_tls(int fd)
 {
     if (!tls_of_all)
@@ -322,7 +324,7 @@ static SSL *speak_tls(int fd)
     return ssl;
 }
 
-/* Plays, sends what was gathered, closes the socket, and frees the HTTP/2 side and the TLS session of *p. */
+/* Plays, sends what was gathered, closes the socket, and frees the HTTP/2 side and the SSL object of *p. */
 static void play_and_end(struct hostile_peer *p, hostile_play_fn *play)
 {
     play(p);

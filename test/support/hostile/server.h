@@ -1,5 +1,6 @@
-/* Servers that send arbitrary bytes: each listens on its own port and plays one case. They and a good backend run in
- * one separate process, so that memory and CPU time measured in the test's process exclude them. */
+/* Servers that send arbitrary bytes: each listens on its own port and plays one case. They and a good backend, an echo,
+ * run in one separate process, so that memory and CPU time measured in the test's process exclude them. hostile_visit
+ * plays a client instead, in the test's process. */
 #ifndef TC_SUPPORT_HOSTILE_SERVER_H
 #define TC_SUPPORT_HOSTILE_SERVER_H
 
@@ -11,8 +12,8 @@
 struct hostile;
 struct hostile_peer;
 
-/* Plays one connection; in a server on a thread of its own. When the function returns, the gathered frames are sent and
- * the connection is closed. */
+/* Plays one connection; in a server on a thread of its own. When the function returns, the frames that it gathered in
+ * hostile_frames are sent, and the connection is closed. p is valid until then. */
 typedef void hostile_play_fn(struct hostile_peer *p);
 
 /* Forks, and returns when the servers listen; call it before the program has threads. At most HOSTILE_MAX plays.
@@ -67,18 +68,19 @@ uint32_t hostile_await(struct hostile_peer *p, uint8_t type);
 /* Makes hostile_flush keep the frames it reads, from now on. */
 void hostile_keep(struct hostile_peer *p);
 /* Returns the next frame, valid until the next call of a function that reads or sends frames. If none has come, waits
- * for one with `wait`, else returns NULL. Returns NULL too if the client counts as closed and no frame is left. Sends
- * nothing. */
+ * for one if `wait` is true, and returns NULL if it is false. Returns NULL too if the client counts as closed and no
+ * frame is left. Does not send the gathered frames. */
 const struct fake_h2_frame *hostile_next(struct hostile_peer *p, bool wait);
 /* Sends SETTINGS and an ACK, and waits for the first request. Returns its stream, or 0 if none came. In hostile_visit
  * sends the preface, SETTINGS, an ACK and a request to /a.B/C instead, and returns its stream, 1, without waiting for a
  * response, or 0 if the client counts as closed. */
 uint32_t hostile_begin(struct hostile_peer *p);
+/* Gets a frame from hostile_settle_with. f is valid as a frame of hostile_next is. */
+typedef void hostile_frame_fn(void *arg, struct hostile_peer *p, const struct fake_h2_frame *f);
 /* Ends hostile_deafen. Sends the gathered frames and a PING "settled?", and waits until the answer to that PING comes,
  * or the client counts as closed. After the answer the client has read everything sent before. The frames that come
- * before the answer are dropped, also after hostile_keep; hostile_settle_with hands each to on_frame first (NULL:
- * does not). */
-typedef void hostile_frame_fn(void *arg, struct hostile_peer *p, const struct fake_h2_frame *f);
+ * before the answer are dropped, also after hostile_keep; hostile_settle_with hands each of them to on_frame first,
+ * unless on_frame is NULL. */
 void hostile_settle(struct hostile_peer *p);
 void hostile_settle_with(struct hostile_peer *p, hostile_frame_fn *on_frame, void *arg);
 /* Sends the gathered frames, then waits until the client closes. */
@@ -89,7 +91,7 @@ bool hostile_is_heard(struct hostile_peer *p);
  * failure. hostile_take_raw waits for bytes and reads up to len of them; returns 0 at the end, or if none came. */
 bool hostile_put_raw(struct hostile_peer *p, const void *data, size_t len);
 size_t hostile_take_raw(struct hostile_peer *p, void *data, size_t len);
-/* Returns the TLS session of this connection, borrowed for the play; NULL if plaintext. */
+/* Returns the SSL object of this connection, borrowed for the play; NULL if plaintext. */
 struct ssl_st *hostile_ssl(struct hostile_peer *p);
 /* Makes the connection end without a close_notify when the play returns. */
 void hostile_truncate(struct hostile_peer *p);

@@ -3,10 +3,11 @@
  * The first rows walk through the states of a connection and of an RPC (before SETTINGS, after headers, within a
  * message, before trailers, ...) and fall silent, close, reset or drip bytes there. The others send settings that the
  * client must bear or refuse, bytes of other protocols, or frames that must end the connection; the last but one sends
- * frames without content that are allowed.
+ * frames without content that are allowed. hostile/rows.h has the meaning of a row; hostile/client.c makes the RPC.
  *
- * A play has one connection and one thread (hostile_play_fn), and borrows its peer. A play that closes only returns:
- * its connection is then closed. Numbers of frame types and settings are those of RFC 9113; type 0xfa is unknown. */
+ * A play runs once for each connection, on a thread of that connection in the servers' process (hostile_play_fn); `p`
+ * is borrowed until the play returns. A play closes its connection by returning. Numbers of frame types and settings
+ * are those of RFC 9113, except types 0x0a (ALTSVC, RFC 7838), 0x10 (PRIORITY_UPDATE, RFC 9218) and 0xfa (unknown). */
 #include <poll.h>
 
 #include "support/hostile/rows.h"
@@ -267,7 +268,7 @@ static void empty_frames_that_are_allowed(struct hostile_peer *p)
     }
 }
 
-/* Sends malformed frames after the frame that ends the session (a PING of 3 bytes): the client must survive them. */
+/* Sends malformed frames after the frame that ends the connection (a PING of 3 bytes): the client must survive them. */
 static void malformed_behind_the_end(struct hostile_peer *p)
 {
     (void)hostile_begin(p);

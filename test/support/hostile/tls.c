@@ -113,7 +113,7 @@ static void record_of_no_type(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
-/* Sends up to 100,000 application data records without content: a valid record has at least a tag. */
+/* Sends up to 100,000 application data records without content. They are invalid: each lacks an authentication tag. */
 static void empty_records(struct hostile_peer *p)
 {
     if (hostile_begin(p))

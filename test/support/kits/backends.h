@@ -49,10 +49,11 @@ int kit_backends_one_setup(void **state);
 int kit_backends_one_teardown(void **state);
 
 /* Returns a channel to all backends with these options (NULL: insecure credentials, otherwise the defaults) and this
- * service config (JSON; NULL: the one in the options). Fails the test if the channel cannot be made. */
+ * service config (JSON; NULL: the one in the options). The caller frees it. Fails the test if the channel cannot be
+ * made. */
 torc_channel *kit_backends_channel(struct kit_backends *kit, torc_runtime *rt,
                                    const struct torc_channel_options *options, const char *service_config);
-/* Returns a client's runtime; the test fails if it cannot be made. */
+/* Returns a client's runtime, which the caller frees; the test fails if it cannot be made. */
 torc_runtime *kit_backends_runtime(enum torc_runtime_mode mode);
 
 /* Makes one echo server, a runtime in this mode, and a channel to the server. */

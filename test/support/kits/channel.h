@@ -1,4 +1,4 @@
-/* A channel on a loop with virtual time. Its connection attempts never succeed: the test publishes states and pickers
+/* A channel on a loop with virtual time. Its connection attempts never end: the test publishes states and pickers
  * with tc_channel_set_state. One thread; the test turns the loop. */
 #ifndef TC_SUPPORT_KITS_CHANNEL_H
 #define TC_SUPPORT_KITS_CHANNEL_H
@@ -9,7 +9,7 @@
 struct kit_channel {
     struct tc_loop *loop;
     torc_runtime *rt;
-    torc_channel *ch; /* private; a test that shuts the channel down sets this to NULL */
+    torc_channel *ch; /* of tc_channel_new_private; a test that shuts the channel down sets this to NULL */
 };
 
 /* Makes loop, runtime and channel. service_config: JSON; NULL: none. Fails the test if the channel cannot

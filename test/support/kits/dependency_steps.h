@@ -4,9 +4,10 @@
 
 #include "support/kits/dependency.h"
 
-/* There are a Listener and a RouteConfiguration, and CLUSTERS resources of each other type: clusters, endpoints,
- * collections. The top-level server has the resources with a number below AT_TOP; the server of authority "a" has the
- * rest. An aggregate cluster names MAX_CHILDREN clusters at most, endpoints name MAX_CHILDREN collections at most. */
+/* There are a Listener and a RouteConfiguration, and CLUSTERS resources of each other type: clusters, endpoints, and
+ * collections (LEDS: the endpoints of one locality). The top-level server has the resources with a number below AT_TOP;
+ * the server of authority "a" has the rest. An aggregate cluster names MAX_CHILDREN clusters at most, an endpoints
+ * resource MAX_CHILDREN collections at most. */
 enum { CLUSTERS = 7, AT_TOP = 5, MAX_CHILDREN = 3 };
 enum { LDS, RDS, CDS, EDS, LEDS, TYPES };
 
@@ -14,10 +15,10 @@ enum { LDS, RDS, CDS, EDS, LEDS, TYPES };
 struct kit_steps_value {
     unsigned roots; /* routes: a bit for each cluster that they name; 0: no virtual host matches the authority */
     enum { BY_EDS, BY_DNS, AGGREGATE } kind;
-    unsigned eds, requests;                      /* clusters: the number of the endpoints (BY_EDS), the limit of RPCs */
+    unsigned eds, requests;                      /* clusters: which endpoints resource (BY_EDS), the limit of RPCs */
     unsigned n_children, children[MAX_CHILDREN]; /* AGGREGATE: numbers of clusters */
     unsigned port;                               /* endpoints and collections: of the address; 0: no address */
-    unsigned n_collections, collections[MAX_CHILDREN]; /* endpoints: a number for each further locality */
+    unsigned n_collections, collections[MAX_CHILDREN]; /* endpoints: which collection, for each further locality */
 };
 
 struct kit_steps_resource {

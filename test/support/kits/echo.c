@@ -1,13 +1,13 @@
 /* An echo on the internal server (server/server.h). The backends of kits/backends and kits/mesh are such echoes. The
  * command `torc backend` has another implementation.
  *
- * Each call but those of reflection is a struct echo, whose kind follows from the method. Every method that has no kind
- * of its own is an echo. Messages are answered one after the other. An echo reads the next message when the last one
+ * Each call but those of reflection has a struct echo, whose kind follows from the method; a method without a kind of
+ * its own has ECHO. Messages are answered one after the other. A call of ECHO reads the next message when the last one
  * was answered and the client has taken enough of the answers (MAX_QUEUED_BYTES): a client that never reads cannot fill
  * the backend's memory. Count and Headers read on at once, whatever is queued.
  *
  * A struct echo stays in backend->calls from echo_begin until on_end, also after echo_finish. Calls that tc_server_free
- * cuts get no on_end: kit_echo_free frees theirs. All functions run on the server's loop thread. */
+ * cuts get no on_end: kit_echo_free frees their structs. All functions run on the server's loop thread. */
 #include "support/kits/echo.h"
 
 #include "base/mem.h"
@@ -80,8 +80,8 @@ static void echo_read_on(struct echo *e)
         tc_server_call_read(e->call);
 }
 
-/* Sends the message again until enough is queued, at most REPEAT_AT_ONCE times: messages that flow control lets through
- * at once are not queued, and would not end the loop. */
+/* Sends the message again until enough is queued, at most REPEAT_AT_ONCE times: as long as flow control lets every
+ * message through at once, nothing is queued. */
 static void echo_repeat(struct echo *e)
 {
     for (size_t n = 0; n < REPEAT_AT_ONCE && tc_server_call_queued_bytes(e->call) <= MAX_QUEUED_BYTES; n++)

@@ -1,7 +1,7 @@
-/* An echo on the internal server: answers each message with itself, in all methods but those that kit_echo_new names,
- * and names itself in the response header x-backend (among the trailers of a call that ends without response headers).
- * The bytes of a request header x-load-metrics-bin come back as its load report (trailer endpoint-load-metrics-bin).
- * All functions run on the thread of the server's loop. */
+/* An echo on the internal server: answers each message with the same message, in all methods but those that
+ * kit_echo_new lists, and tells its name in the response header x-backend (among the trailers of a call that ends
+ * without response headers). The bytes of a request header x-load-metrics-bin come back as the call's load report
+ * (trailer endpoint-load-metrics-bin). All functions run on the thread of the server's loop. */
 #ifndef TC_SUPPORT_KITS_ECHO_H
 #define TC_SUPPORT_KITS_ECHO_H
 

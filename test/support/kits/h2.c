@@ -4,8 +4,8 @@
  * lets a test act from inside a callback. The callbacks assert that a call has no event after on_done. Nothing runs by
  * itself: kit_h2_run drives the loop on the test's thread, and the test takes the peer's frames.
  *
- * The kit owns loop, pipe, peer and connection; the connection is NULL once it is closed. A call owns its arena, which
- * must outlive the stream: kit_h2_call_fini cancels the stream first. */
+ * The kit owns loop, pipe and peer, and the connection until kit_h2_close. A call owns its arena, which must outlive
+ * the stream: kit_h2_call_fini cancels the stream first. */
 #include "support/kits/h2.h"
 
 #include <stdio.h>

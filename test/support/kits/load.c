@@ -1,8 +1,9 @@
 /* One thread starts calls by the clock; their callbacks, on the runtime's thread, count under the lock. The starting
  * thread measures how late it wakes, so that a stall of the machine is not taken for a stall of the channel.
  *
- * Each start and each end of a call signals `changed`, for which kit_load_wait and kit_load_free wait. Calls hold a
- * pointer to the load: kit_load_free joins the thread, then waits until every call has ended. */
+ * Each start and each end of a call signals `changed`, for which kit_load_wait and kit_load_free wait, and, until the
+ * next call is due, the starting thread. Calls hold a pointer to the load: kit_load_free joins the thread, then waits
+ * until every call has ended. */
 #include "support/kits/load.h"
 
 #include <pthread.h>

@@ -1,9 +1,9 @@
 /* Load reports of clients, as the LRS server of a mesh receives them.
  *
  * on_report runs on the servers' thread and adds each report to `told`; kit_lrs_look copies the sums for the test's
- * thread. Functions of lrs.h reach the LRS server and the members of on_report by jobs (kit_mesh_do), for which the
- * test's thread waits. With `crash` set, on_report closes the control plane in the turn of the next report, so that a
- * test knows exactly which reports came before the crash. */
+ * thread. Functions of lrs.h reach the LRS server, and the members that on_report uses, by jobs (kit_mesh_do), for
+ * which the test's thread waits. With `crash` set, on_report closes the control plane in the turn of the next report,
+ * so that a test knows exactly which reports came before the crash. */
 #include "support/kits/lrs.h"
 
 #include <arpa/inet.h>
@@ -23,8 +23,9 @@ typedef Envoy__Config__Endpoint__V3__UnnamedEndpointLoadMetricStats unnamed_stat
 struct kit_lrs {
     struct kit_mesh *k;
     struct kit_lrs_told told; /* on the servers' thread */
-    struct kit_lrs_told copy; /* on the test's */
-    bool crash, crashed;      /* on the servers' thread; the test's resets `crashed`, when no report can set it */
+    struct kit_lrs_told copy; /* for the test's thread: the sums at the last kit_lrs_look */
+    /* On the servers' thread. The test's thread resets `crashed`, when no report can set it. */
+    bool crash, crashed;
     /* The settings to request: set by the test's thread, read by jobs. `hold`: the argument of hold(), and the result
      * of crashed(). */
     uint64_t interval_ms;

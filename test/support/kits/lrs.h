@@ -1,5 +1,5 @@
 /* Load reports of clients to the LRS server of a kit_mesh, summed up by cluster and locality. A failure in the kit
- * fails the test. */
+ * fails the test; one that a report causes, on the servers' thread, ends the test program. */
 #ifndef TC_SUPPORT_KITS_LRS_H
 #define TC_SUPPORT_KITS_LRS_H
 
@@ -23,8 +23,8 @@ struct kit_lrs_locality {
     struct kit_lrs_metric metrics[8];
 };
 
-/* A locality other than these three, and a cluster beyond KIT_LRS_MAX, fail the test. A cluster's name must have at
- * most 15 bytes. */
+/* A report with a locality other than these three, or with a cluster beyond KIT_LRS_MAX, is a failure. A cluster's name
+ * must have at most 15 bytes. */
 struct kit_lrs_cluster {
     char name[16], service[16];         /* of the cluster, and of the last report's EDS service; "": none */
     struct kit_lrs_locality a, b, none; /* by sub_zone; none: a locality without any name */
@@ -58,7 +58,8 @@ uint16_t kit_lrs_backend_port(const struct kit_lrs *l, size_t backend);
 /* true: ends the open streams with UNAVAILABLE, and answers new streams only after kit_lrs_hold(l, false). */
 void kit_lrs_hold(struct kit_lrs *l, bool hold);
 /* Closes the control plane's listening socket and connections in the loop turn in which it receives the next report.
- * Returns when this has happened; fails the test after 60 s. kit_mesh_start_control_plane listens again. */
+ * Returns once the report has come (the connections may close just after); fails the test after 60 s.
+ * kit_mesh_start_control_plane listens again. */
 void kit_lrs_crash_after_report(struct kit_lrs *l);
 /* Returns the sums of the reports so far; borrowed until the next kit_lrs_look or kit_lrs_free. */
 const struct kit_lrs_told *kit_lrs_look(struct kit_lrs *l);

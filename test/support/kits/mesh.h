@@ -19,8 +19,8 @@ struct kit_mesh;
 struct kit_mesh *kit_mesh_new(size_t n);
 /* Makes a mesh whose backends delay each answer. */
 struct kit_mesh *kit_mesh_new_slow(size_t n, uint64_t delay_ms);
-/* Makes a mesh whose control plane uses these TLS options; their certificate should be for 127.0.0.1. The kit's own
- * bootstrap is for plaintext: the test brings another. */
+/* Makes a mesh whose control plane uses these TLS options (borrowed for the call); their certificate should be for
+ * 127.0.0.1. The kit's own bootstrap is for plaintext: the test brings another. */
 struct kit_mesh *kit_mesh_new_secure(size_t n, const struct tc_tls_opts *control_plane);
 /* Frees the mesh and its runtime. Channels of the runtime that are left end, and may be freed later. */
 void kit_mesh_free(struct kit_mesh *k);
@@ -43,8 +43,8 @@ void kit_mesh_goaway(struct kit_mesh *k, size_t i);
 /* Starts the backend again as kit_mesh_start does, on 0.0.0.0 and its port: it can then be reached on every loopback
  * address, 127.0.0.1 to 127.255.255.254. */
 void kit_mesh_spread(struct kit_mesh *k, size_t i);
-/* Starts backend i again on its port, behind TLS (NULL: plaintext). Its counts start from 0; it has no delay and fails
- * no calls. */
+/* Starts backend i again on its port, behind TLS (options borrowed for the call; NULL: plaintext). Its counts start
+ * from 0; it has no delay and fails no calls. */
 void kit_mesh_secure(struct kit_mesh *k, size_t i, const struct tc_tls_opts *tls);
 /* Starts backend i again on its port, failing with this code every call that it would echo (0: echoing). Its counts
  * start from 0; it has no delay and no TLS. */

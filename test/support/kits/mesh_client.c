@@ -1,12 +1,13 @@
 /* kits/mesh: the client's side.
  *
- * Channels get short backoffs and, unless the test brings another, the mesh's bootstrap. A push takes its time to reach
- * a client, so tests wait: kit_mesh_wait_backend and kit_mesh_wait_failure repeat an RPC until it has the expected
- * outcome; the other wait functions look at what the control plane has received. Each fails the test after 60 s.
- * kit_mesh_expect_shares first waits until every backend with a share has answered, then counts.
+ * Channels get short backoffs, and the mesh's bootstrap where the test's options have none. A push takes its time to
+ * reach a client, so tests wait: kit_mesh_wait_backend and kit_mesh_wait_failure repeat an RPC until it has the
+ * expected outcome; the other wait functions look at what the control plane has received. Each fails the test after
+ * 60 s. kit_mesh_expect_shares first waits until every backend with a share has answered, then counts.
  *
  * All of this runs on the test's threads, but for view_acceptance and its two callbacks, which run on the servers'
- * thread. Channels belong to the test; runtime and bootstrap belong to the mesh. */
+ * thread. Channels belong to the test; runtime and bootstrap belong to the mesh. A kit_mesh_world owns its mesh and its
+ * channel until kit_mesh_world_close. */
 #include <math.h>
 #include <string.h>
 

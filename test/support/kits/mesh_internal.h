@@ -1,6 +1,6 @@
-/* The inside of kit_mesh. While the servers' thread runs, nodes, control plane, LRS server and `requests` belong to it;
- * of a node the test's thread reads only `addr` and `text`, which change only in jobs that the test's thread waits
- * for. */
+/* The inside of kit_mesh, which owns all that it points to. While the servers' thread runs, nodes, control plane, LRS
+ * server and `requests` belong to that thread. Of a node the test's thread reads only `addr` and `text`, which change
+ * only in jobs that the test's thread waits for. */
 #ifndef TC_SUPPORT_KITS_MESH_INTERNAL_H
 #define TC_SUPPORT_KITS_MESH_INTERNAL_H
 

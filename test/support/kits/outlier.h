@@ -1,4 +1,5 @@
-/* outlier_detection over fake subchannels: RPCs that succeed or fail by address, on virtual time. JSON with ' for ". */
+/* outlier_detection over fake subchannels: RPCs that succeed or fail by address, on virtual time. In the JSON of
+ * configs, ' stands for ". */
 #ifndef TC_SUPPORT_KITS_OUTLIER_H
 #define TC_SUPPORT_KITS_OUTLIER_H
 
@@ -31,7 +32,8 @@ void kit_outlier_update(struct fake_lb *f, const char *endpoints, const char *fi
 /* Updates the policy as kit_outlier_update does, sets those of A to D that are among the endpoints to READY, and drops
  * the connection attempts recorded so far. */
 void kit_outlier_start(struct fake_lb *f, const char *endpoints, const char *fields);
-/* Ends the RPC of a pick, whose trackers (NULL: none) are used up, with this status code. */
+/* Ends the RPC of a pick with this status code: tells each of the pick's trackers (NULL: none), which must not be used
+ * again. */
 void kit_outlier_finish(struct tc_call_tracker *trackers, int code);
 
 struct kit_outlier_counts {

@@ -13,9 +13,9 @@ struct kit_process;
  * (YAML lines; NULL: RING_HASH). */
 struct kit_mesh *kit_process_mesh(const char *victim);
 
-/* Starts $TORC_BINARY_DIR/torc, which calls "/good.S/M" at "xds:///svc" for five minutes at most. `k` is used only
- * during this call. `limits`: the bootstrap's `torc.limits` as JSON; NULL: none. End the process with
- * kit_process_free. */
+/* Starts $TORC_BINARY_DIR/torc, which calls "/good.S/M" at "xds:///svc" for five minutes at most. The process needs the
+ * servers of `k`: free `k` after the process. `limits`: the bootstrap's `torc.limits` as JSON; NULL: none. End the
+ * process with kit_process_free. */
 struct kit_process *kit_process_new(struct kit_mesh *k, const char *limits);
 /* Kills the process, waits for its end, and removes its output and its log. */
 void kit_process_free(struct kit_process *c);

@@ -4,7 +4,8 @@
 
 #include "xds/resource/registry.h"
 
-/* Returns the serialised message of that type. Fails the test if the JSON is not valid. The caller ends the buffer. */
+/* Returns the message of the type `full_name` ("envoy.config.cluster.v3.Cluster"), serialised. Fails the test if the
+ * JSON is not valid. The caller ends the buffer (tc_buf_fini). */
 struct tc_buf kit_resource_message(const char *full_name, const char *json);
 /* Decodes the resource. ctx NULL: with the validation context of the process, and without a bootstrap. Returns the
  * resource, for tc_xds_resource_unref, and sets *errors to NULL. If the resource is invalid, returns NULL and sets

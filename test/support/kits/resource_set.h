@@ -1,5 +1,5 @@
 /* The resources that a control plane has, for tests of one ADS stream: each change makes the next set, as
- * controlplane/control_plane.h does. The stream is the test's, which pushes after a change. */
+ * controlplane/control_plane.h does. The test owns the stream, and pushes after a change. */
 #ifndef TC_SUPPORT_KITS_RESOURCE_SET_H
 #define TC_SUPPORT_KITS_RESOURCE_SET_H
 
@@ -15,8 +15,8 @@ void kit_resource_set_fini(struct kit_resource_set *k);
 /* Adds or replaces a resource. type: a type URL. `value` (copied) stands for the serialised message; NULL: removes the
  * resource, and fails the test if the set does not have it. */
 void kit_resource_set_put(struct kit_resource_set *k, const char *type, const char *name, const char *value);
-/* A function by which a stream asks for its node's set. The node must be "n1". Borrowed until the next
- * kit_resource_set_put or kit_resource_set_fini. NULL while mute. */
+/* Answers a stream that asks for its node's set. The node must be "n1". Returns the present set, borrowed until the
+ * next kit_resource_set_put or kit_resource_set_fini; NULL while mute. */
 const struct tc_resource_set *kit_resource_set_of(const struct kit_resource_set *k, struct tc_slice node_id);
 
 #endif

@@ -19,7 +19,7 @@ struct kit_server_call {
     struct kit_server *kit;            /* borrowed */
     struct tc_call *call;              /* NULL after the end */
     TC_VEC(struct tc_rstr *) messages; /* received; owned */
-    bool written, done;                /* the last message of kit_server_send was written; the call has ended */
+    bool written, done;                /* the message of the last kit_server_send was written; the call has ended */
     struct tc_status status;           /* of the call, once it has ended; owned */
 };
 
@@ -31,8 +31,8 @@ void kit_server_fini(struct kit_server *k);
 /* Starts a call of `method` ("/package.Service/Method") that waits for ready. *c must stay in place until
  * kit_server_close, which ends the call. */
 void kit_server_open(struct kit_server *k, struct kit_server_call *c, const char *method);
-/* Sends a message (copied), with `end` the last one, and turns the loop until the message is written or the call has
- * ended, for 60 seconds at most. The call must not have ended before. */
+/* Sends a message (copied) and turns the loop until the message is written or the call has ended, for 60 seconds at
+ * most. end: the message is the last one. The call must not have ended before. */
 void kit_server_send(struct kit_server_call *c, struct tc_slice message, bool end);
 /* Cancels the call if it has not ended, and frees what it received. */
 void kit_server_close(struct kit_server_call *c);

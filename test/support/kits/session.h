@@ -5,8 +5,8 @@
 
 #include "support/kits/mesh.h"
 
-/* SESSION("name: s, path: /x") and NO_SESSION are HTTP filters for kit_mesh_put_filtered. SESSION_OFF and SESSION_ON
- * are overrides for a route. */
+/* SESSION("name: s, path: /x") and NO_SESSION (without a cookie) are HTTP filters for kit_mesh_put_filtered.
+ * SESSION_OFF and SESSION_ON are overrides for a route. */
 #define SESSION_TYPE(x) "\"@type\": type.googleapis.com/envoy.extensions." x
 #define COOKIE_TYPE SESSION_TYPE("http.stateful_session.cookie.v3.CookieBasedSessionState")
 #define FILTER_TYPE SESSION_TYPE("filters.http.stateful_session.v3.StatefulSession")
@@ -45,7 +45,7 @@ char *kit_session_cookie(const char *fmt, ...) TC_PRINTF(1, 2);
 char *kit_session_read_cookie(const char *set_cookie, char **cookie);
 /* kit_session_wait calls with the cookie until backend i answers: 100,000 calls at most, which may fail with
  * UNAVAILABLE. kit_session_wait_leaves calls with the cookie, without a limit, until another backend answers: then the
- * client has an update that moves the session. Those calls must succeed. */
+ * client has an update that moves the session. Each call of kit_session_wait_leaves must succeed. */
 void kit_session_wait(struct kit_mesh_world *w, const char *cookie, size_t i);
 void kit_session_wait_leaves(struct kit_mesh_world *w, const char *cookie, size_t i);
 

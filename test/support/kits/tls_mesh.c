@@ -5,7 +5,7 @@
  * kit_tls_mesh_expect_nothing_clear looks through the bytes that a wire_proxy kept.
  *
  * A kit_tls_mesh owns its kit_mesh, channel, folder and certificates until kit_tls_mesh_fini. Every function runs on
- * the test's thread; servers and `verify` functions run on the kit_mesh's thread. */
+ * the test's thread; servers and `verify` functions run on the servers' thread of the kit_mesh. */
 #include "support/kits/tls_mesh.h"
 
 #include <stdio.h>

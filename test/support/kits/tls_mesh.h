@@ -30,15 +30,15 @@ void kit_tls_mesh_fini(struct kit_tls_mesh *w);
 void kit_tls_mesh_write(const struct kit_tls_mesh *w, const char *name, const char *content);
 
 /* Starts backend i again, behind TLS with this certificate. Clients must have a certificate issued by `root`. `verify`
- * (may be NULL) is called with `arg`, on the servers' thread, to check that certificate further. */
+ * (may be NULL) is called with `arg`, on the servers' thread, to check a client's certificate further. */
 void kit_tls_mesh_secure(struct kit_tls_mesh *w, size_t i, const struct kit_cert *cert, tc_tls_verify_fn verify,
                          void *arg);
 /* Puts a round_robin cluster with one endpoint, at "IPV4:PORT" and with hostname "b.mesh.test". tls: fields of the
  * cluster's UpstreamTlsContext (kit_tls_mesh_context); NULL: no transport_socket. */
 void kit_tls_mesh_put_cluster(struct kit_tls_mesh *w, const char *name, const char *address, const char *tls);
 /* Returns the fields of an UpstreamTlsContext, the inside of a YAML flow map: the identity of provider "mesh", the
- * roots of provider `roots`, matchers for names (a YAML flow list), and more fields ("", ", sni: x"). The caller frees
- * the text with tc_free. */
+ * roots of provider `roots`, the matchers `sans` for names (a YAML flow list), and more fields ("", ", sni: x"). The
+ * caller frees the text with tc_free. */
 char *kit_tls_mesh_context(const char *roots, const char *sans, const char *more);
 /* Puts a listener "svc" that sends RPCs with the header "to: good" to the cluster "good", all others to "c". */
 void kit_tls_mesh_put_listener(struct kit_tls_mesh *w);

@@ -1,6 +1,6 @@
 /* Two interceptors ("outer", "inner") that record calls of their hooks and return the test's verdict at one hook; a
- * backend, a runtime, and a channel with both interceptors. Hooks run on the runtime's thread, or on the test's if the
- * test drives the runtime. */
+ * backend with a thread of its own, a runtime, and a channel with both interceptors. Hooks run on the runtime's thread,
+ * or on the test's if the test drives the runtime; release may run on either. */
 #ifndef TC_SUPPORT_KITS_WATCH_H
 #define TC_SUPPORT_KITS_WATCH_H
 
@@ -54,8 +54,8 @@ struct kit_watch {
      * "os is o=7 i.7 o.7" */
     char events[512];
     char last_text[128]; /* of the status, as the last on_end saw it */
-    /* The calls of RETRY and HEDGE since the setup, and how many of them fail, the first ones; the setup sets both
-     * to 0. */
+    /* server_calls: the calls of RETRY and HEDGE since the setup. server_fails: how many of these calls, from the first
+     * on, fail. The setup sets both to 0. */
     atomic_int server_calls, server_fails;
     char server_saw[32]; /* the header x-added of the last call of KIT_WATCH_SEEN; "-": it had none */
 };
@@ -63,8 +63,9 @@ extern struct kit_watch kit_watch;
 
 extern const char kit_watch_config[]; /* the service config */
 
-/* Fixtures for cmocka. kit_watch_setup makes a runtime that the test drives, kit_watch_setup_thread a runtime with a
- * thread. The teardown asserts that each interceptor was released once. */
+/* Fixtures for cmocka. The group's fixtures make and free the backend, those of a test the runtime and the channel.
+ * kit_watch_setup makes a runtime that the test drives, kit_watch_setup_thread a runtime with a thread. The teardown
+ * asserts that each interceptor was released once. */
 int kit_watch_group_setup(void **state);
 int kit_watch_group_teardown(void **state);
 int kit_watch_setup_in(enum torc_runtime_mode mode);

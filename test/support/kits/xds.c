@@ -1,10 +1,9 @@
 /* An xDS client over fakes/xds.
  *
- * The resources of these types are texts "name|value" instead of protobuf messages; decoding "bad" fails. Watchers
- * append their callbacks to a log. kit_xds_request turns the messages of the client into text; kit_xds_respond and
- * kit_xds_respond_delta turn text into the messages of the server. A kit owns its loop, fake, client and bootstrap;
- * everything runs on the test's thread, except that resources may be decoded on the background thread
- * (kit_xds_init_decode_thread). */
+ * The resources of the kit's types are texts "name|value" instead of protobuf messages. Watchers append their callbacks
+ * to a log. kit_xds_request turns the messages of the client into text; kit_xds_respond and kit_xds_respond_delta turn
+ * text into the messages of the server. A kit owns its loop, fake, client and bootstrap; everything runs on the test's
+ * thread, except that resources may be decoded on the background thread (kit_xds_init_decode_thread). */
 #include "support/kits/xds.h"
 
 #include "support/cmocka.h"

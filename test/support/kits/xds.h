@@ -49,8 +49,8 @@ void kit_xds_init(struct kit_xds *k, const char *bootstrap);
 /* kit_xds_init(k, NULL) for a client that decodes new resources of any size on the background thread, which
  * support/gate.h can block. */
 void kit_xds_init_decode_thread(struct kit_xds *k);
-/* Drops the reference to the client, and frees the other members. Watches that are left end without a callback,
- * unless the test holds another reference. */
+/* Ends the client, and frees the other members. The test must have given back its own references to the client. Watches
+ * that are left end without a callback. */
 void kit_xds_fini(struct kit_xds *k);
 /* Begins to watch. The watcher must live until kit_xds_unwatch or kit_xds_fini. */
 void kit_xds_watch(struct kit_xds *k, const struct tc_xds_resource_type *type, const char *name,

@@ -1,9 +1,9 @@
 /* An HTTP/1 server for tests, on a thread.
  *
  * One poll loop over the listener and the links (one for each client). A link reads a request's head and calls the
- * test's function, which chooses: answer, tunnel, hang or close, after a delay. poll waits until the next delay ends.
- * drop() closes a link when it is over; its place in the array goes to the last link. Links belong to the thread, and
- * to http_server_free once the thread has ended. */
+ * test's function, which chooses: answer, tunnel, hang or close, after a delay. poll waits at most until the next
+ * delay ends. drop() closes a link that is over, and moves the last link of the array to its place. Links belong to the
+ * thread, and to http_server_free once the thread has ended. */
 #include "support/net/http_server.h"
 
 #include <netinet/in.h>

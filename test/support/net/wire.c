@@ -1,9 +1,9 @@
 /* Network paths with faults, by a tun device in a network namespace.
  *
  * The thread reads packets of the kernel from the tun device, finds their path by address and port, drops or delays
- * them, and writes them back with source and destination swapped. A path keeps the order of its packets, also when its
- * delay changes. The lock guards the paths: the wire's thread holds the lock while it handles a packet, the test's
- * thread while it changes a path or reads its counts. net/wire.h explains the addresses. */
+ * them, and writes them back with source and destination swapped. A path owns the packets that it delays. It keeps the
+ * order of its packets, also when its delay changes. The lock guards the paths: the wire's thread holds the lock while
+ * it handles packets, the test's thread while it changes a path or reads one. net/wire.h explains the addresses. */
 #include "support/net/wire.h"
 
 #include <arpa/inet.h>

@@ -1,8 +1,9 @@
 /* A TCP proxy on a thread.
  *
  * One poll loop over the listener and pairs of sockets; a pair is a client and its connection to the target. `hold`
- * stops reading. Its changes are numbered (`asked`, `heard`), so that wire_proxy_hold can wait until the thread has
- * seen the change. The thread owns the pairs; wire_proxy_free closes those that are left once the thread has ended. */
+ * stops reading. Changes of `hold` are counted (`asked`, `heard`), so that wire_proxy_hold can wait until the thread
+ * has seen its change. The thread owns the pairs; wire_proxy_free closes those that are left once the thread has ended.
+ */
 #include "support/net/wire_proxy.h"
 
 #include <netinet/in.h>

@@ -5,9 +5,9 @@
  * servers.
  *
  * teardown_channel chooses a flow by its weight, has it fill in a plan, makes the channel, and frees what the plan owns
- * (`target`, `own`). All other pointers of a plan are borrowed from struct teardown or from the caller. The test's
- * thread runs everything but teardown_count, which is for any thread and counts in atomics, and count_streams, which
- * runs on the thread of the mesh's servers while the test's thread waits. */
+ * (`target`, `own`). All other pointers that a flow sets are borrowed: of struct teardown, of the caller, or static.
+ * The test's thread runs everything but teardown_count, which is for any thread and counts in atomics, and
+ * count_streams, which runs on the thread of the mesh's servers while the test's thread waits. */
 #include <string.h>
 
 #include "support/cmocka.h"

@@ -5,8 +5,9 @@
  * badly or late. teardown_stir changes something at the servers: it sends GOAWAY, starts a backend again, changes
  * resources, certificates, the JWT or the answers for names, or ends the streams of load reports.
  *
- * The test's thread calls all functions but on_connect and on_token, which run on the threads of their servers, and
- * report_often and change_loads, which run on the thread of the mesh's servers. */
+ * The test's thread calls all functions but on_connect and on_token, which run on the threads of their servers,
+ * report_often and change_loads, which run on the thread of the mesh's servers, and teardown_credentials, which is for
+ * any thread. */
 #include "support/teardown/world_internal.h"
 
 #include <jansson.h>

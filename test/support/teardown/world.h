@@ -1,6 +1,7 @@
 /* The servers of the teardown campaign, and channels to them. A flow decides a channel's target, options and
- * credentials. A server or a channel that cannot be made fails the test; a flow whose own credentials cannot be made
- * goes on without them. One thread, the test's, calls all functions but those that are for any thread. */
+ * credentials. A server or a channel that cannot be made fails the test. A flow whose own credentials cannot be made
+ * goes on without them, unless they are Google's or those of answers.h: then the test fails. One thread, the test's,
+ * calls all functions but those that are for any thread. */
 #ifndef TC_SUPPORT_TEARDOWN_WORLD_H
 #define TC_SUPPORT_TEARDOWN_WORLD_H
 
@@ -23,7 +24,7 @@ torc_channel *teardown_channel(struct teardown *t, torc_runtime *rt, const char 
 void teardown_count(struct teardown *t, size_t flow, int code);
 /* Returns new credentials of answers.h, which the caller unrefs; never NULL. Any thread. */
 torc_call_credentials *teardown_credentials(struct teardown *t);
-/* Makes a random change at the servers (the head of world.c lists them). */
+/* Makes a random change at the servers (the head of world.c lists the changes). */
 void teardown_stir(struct teardown *t, struct tc_rng *rng);
 /* Waits until all credentials of answers.h have answered their requests and are destroyed. */
 void teardown_settle(struct teardown *t);

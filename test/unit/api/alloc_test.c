@@ -47,7 +47,7 @@ void *__wrap_realloc(void *ptr, size_t size)
     return __real_realloc(ptr, size);
 }
 
-/* Each call has a deadline, two fields of metadata, and 100 bytes each way. */
+/* A client whose calls each have a deadline, two fields of metadata, and 100 bytes each way. */
 struct client {
     torc_runtime *rt;
     torc_channel *ch;

@@ -82,7 +82,7 @@ static void *use_at_once(void *arg)
     return NULL;
 }
 
-/* One round, in a child process. Returns 0 if all is well, otherwise the child's exit status: 2 no thread could be
+/* One round, in a child process. Returns 0 if all is well, otherwise the child's exit status: 2 a thread could not be
  * started, 3 a setter failed with another code than TORC_ESTATE, 4 several setters won, or none did although no other
  * thread allocated, 5 the functions of a refused allocator were called, or those of the winner were not. */
 static int race(bool beside_a_user)

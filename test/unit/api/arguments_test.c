@@ -2,7 +2,8 @@
  * later headers, time limits, chains of calls after an error, and factories that the application frees early.
  *
  * No server is needed: nobody listens at 127.0.0.1:1, and most calls fail before they connect. A NULL runtime is the
- * default one. The resolvers and LB policies of this file are called on a loop's thread. */
+ * default one. The resolvers, LB policies and log sink of this file are called on the thread of a runtime, not on the
+ * test's. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -267,7 +268,8 @@ static void test_chain_of_calls(void **state)
     torc_runtime_free(rt);
 }
 
-/* How often the resolver of this file was started and stopped. The resolver borrows it until the runtime is freed. */
+/* How often the functions `start` and `stop` below were called, as a resolver's. The resolver borrows the struct until
+ * the runtime is freed. */
 struct short_lived {
     int started, stopped;
 };

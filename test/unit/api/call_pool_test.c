@@ -8,7 +8,7 @@
 
 #define BEHIND_ARENA (offsetof(torc_stream, core.arena) + sizeof(struct tc_arena))
 
-/* The parts of a call that are zeroed: the core without its arena, and the members from `zeroed` on. */
+/* The parts of a call that are zeroed: the core without its arena, and the members from torc_stream's `zeroed` on. */
 static const struct {
     size_t at, bytes;
 } zeroed[] = {
@@ -17,7 +17,7 @@ static const struct {
     {offsetof(torc_stream, zeroed), sizeof(torc_stream) - offsetof(torc_stream, zeroed)},
 };
 
-/* A call of which each byte of these parts was written comes out of the pool again as it came the first time. */
+/* A call of which each byte of the zeroed parts was written comes out of the pool again as it came the first time. */
 static void as_new(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The status of an xDS client and of its resources as CSDS messages. */
+/* The status of an xDS client and of its resources as CSDS messages. No client runs: the tests pass a parsed bootstrap,
+ * and dump entries that they fill in. */
 #include <string.h>
 
 #include "support/cmocka.h"

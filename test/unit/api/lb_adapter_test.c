@@ -1,8 +1,8 @@
 /* The adapter of an application's LB policy keeps the contract of a policy (lb/policy.h). fakes/lb plays the channel.
  *
  * The application's policy is struct app, with one child for all endpoints, or struct each, with a pick_first child for
- * each endpoint. Everything runs on the test's thread: the fake has a loop with virtual time, and sets the states of
- * its subchannels. A picker may outlive the policy; fake_lb_free picks once more after the shutdown. */
+ * each endpoint. Everything runs on the test's thread: the fake has a loop with virtual time, and subchannels whose
+ * states the test sets. A picker may outlive the policy: fake_lb_free picks with the last picker after the shutdown. */
 #include "api/lb_adapter.h"
 
 #include <math.h>
@@ -210,7 +210,7 @@ static void health_counts_for_round_robin(void **state)
  * (torc_lb_update_state_of_children). */
 struct each {
     torc_lb_helper *helper;
-    torc_lb_child *children[2];
+    torc_lb_child *children[2];     /* the adapter frees them */
     enum torc_connectivity seen[2]; /* the states that each_on_child_state was told */
 };
 

@@ -2,8 +2,9 @@
  * numbers. The limit is soft: the call that crosses it still goes.
  *
  * The runtime holds the bytes of calls, of HTTP/2 connections, and of messages until the application frees them. Each
- * test makes a runtime without a thread and one channel to the backend. All tests but the last cross the limit by one
- * kind of these bytes, and see calls succeed again after the bytes were freed. The test's thread drives the loop. */
+ * test makes a runtime without a thread and one channel to the backend, and the test's thread drives the loop. The
+ * backend is real, with a thread of its own. All tests but the last cross the limit by one kind of these bytes, and see
+ * calls succeed again after the bytes were freed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,9 @@
 /* torc_options_new, torc_options_set and torc_options_set_pointer: options structs by the name of their type, fields by
  * name. Also what the functions torc_X_init of torc/inline.h write.
  *
- * A torc_options owns its struct and copies of the texts in it. torc_options_data shows the struct, so the tests look
- * at the fields there, and a value that is refused must leave its field as it was. */
+ * A torc_options owns its struct and copies of the texts in it, and borrows what a pointer field refers to. The
+ * tests of torc_options read the fields through torc_options_data. A value that is refused must leave its field as it
+ * was. */
 #include <string.h>
 
 #include <torc/torc.h>

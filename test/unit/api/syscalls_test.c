@@ -1,5 +1,5 @@
-/* The system calls of RPCs: all RPCs of a loop turn share few writes, and a loop that a thread drives is hardly ever
- * woken.
+/* The system calls of RPCs: all RPCs of a loop turn share few writes, and threads hardly ever wake the loop.
+ * test_threads_take_turns counts nothing: its threads drive one loop in turn, and all their RPCs are served.
  *
  * The program is linked so that Torc's calls of send, sendmsg, uv_async_send and uv_run go through the functions of
  * this file, which count them. The test's threads drive the client's loop (TORC_RUNTIME_CALLER), except in
@@ -58,7 +58,7 @@ int __wrap_uv_run(uv_loop_t *loop, uv_run_mode mode)
 struct client {
     torc_runtime *rt;
     torc_channel *ch;
-    atomic_uint done; /* calls of `begin` that succeeded */
+    atomic_uint done; /* RPCs that `begin` started, and that ended with OK */
 };
 
 static void open_client(struct client *c, enum torc_runtime_mode mode)

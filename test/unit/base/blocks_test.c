@@ -1,5 +1,6 @@
 /* Blocks: reuse, the bounds on free blocks, blocks given back by other threads and after tc_blocks_end, the count of
- * lent bytes, and blocks that change their size. */
+ * lent bytes, and blocks that change their size. Each test has a struct tc_blocks of its own, and the test's thread is
+ * the taker. Only in other_threads_give_back are there other threads. */
 #include "base/blocks.h"
 
 #include <pthread.h>

@@ -38,7 +38,7 @@ static void stopped(void)
     note('t');
 }
 
-/* Registered before Torc's handler, so it runs after Torc's handler, as those of OpenSSL do. */
+/* Registered before Torc's handler, so it runs after Torc's handler, as OpenSSL's handlers do. */
 static void look(void)
 {
     bool closed = !tc_foreign_enter();

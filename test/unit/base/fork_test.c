@@ -1,9 +1,11 @@
 /* fork waits for the locks and the foreign sections of other threads. A child that is forked while another thread makes
- * the process's first JSON object can parse JSON.
+ * the process's first JSON object can parse JSON. The log's first line does not wait for the lock that a fork holds.
  *
  * base/json.c seeds jansson when the library is loaded. Otherwise jansson would read a seed from /dev/urandom for its
- * first object. The test holds up that read, so the fork would come in the middle, and the child would wait for the
- * seed for ever. */
+ * first object. The first test would hold up that read while it forks, and its child would wait for the seed for ever.
+ *
+ * In the first two tests the test's thread forks, while a second thread makes the object, or holds what the fork waits
+ * for. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -155,8 +157,8 @@ static void a_fork_waits_for_what_other_threads_hold(void **state)
     expect_fork_waits(NULL);
 }
 
-/* A fork holds the log's lock while it waits for foreign sections, where a thread may log the process's first line. No
- * test before this one logs. */
+/* A thread in a foreign section may log the process's first line while a fork waits for the section and holds the log's
+ * lock. So the check whether the line is wanted must not take that lock. No test before this one logs. */
 static void the_first_line_takes_no_lock(void **state)
 {
     (void)state;

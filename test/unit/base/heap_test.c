@@ -1,4 +1,5 @@
-/* The heap: reuse, growth, the bound on kept blocks, and secrets, which are overwritten. */
+/* The heap: reuse, growth, the bound on kept blocks, trimming, blocks too large to be kept, sizes beyond the limit, and
+ * secrets, which are overwritten. */
 #include "base/heap.h"
 
 #include <string.h>

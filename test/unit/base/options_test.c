@@ -1,4 +1,6 @@
-/* Options structs: the table of their fields, and their reader. Also the time that is left until a deadline. */
+/* Options structs: the tables of their fields, and their reader, without the objects that the options are for.
+ * every_byte_has_its_field, `sizes` and `ranges` take each struct of tc_options_structs; `completion` takes
+ * torc_channel_options alone. Also torc_time_left, which gives an RPC its timeout_ms. */
 #include <math.h>
 #include <stdio.h>
 

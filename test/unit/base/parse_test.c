@@ -1,4 +1,5 @@
-/* Numbers, durations, sizes, encodings, UTF-8, hashes, random numbers, validation errors, JSON helpers. */
+/* Numbers, durations and sizes from text, encodings and UTF-8 (base/parse.h), XXH64, random numbers, JSON, and
+ * validation errors, of which validation_errors_test.c has more. */
 #include <string.h>
 
 #include "base/hash.h"

@@ -1,4 +1,5 @@
-/* Slices, names as texts show them, buffers, shared strings, arenas, header lists, statuses, vectors. */
+/* Types of base for text and bytes: slices, buffers, shared strings (struct tc_rstr), header lists, and statuses. Also
+ * the cut of long names in messages (TC_SHOWN), the budget of arenas, and vectors. */
 #include <string.h>
 
 #include "base/headers.h"

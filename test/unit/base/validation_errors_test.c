@@ -92,7 +92,7 @@ static void keys_are_escaped(void **state)
     tc_validation_fini(&f);
 }
 
-/* A text is cut at max_text_bytes, or up to three bytes earlier: before a UTF-8 character, if the bytes are UTF-8. */
+/* A text is cut at max_text_bytes, or up to three bytes earlier so that no UTF-8 character is cut in two. */
 static void long_texts_are_cut(void **state)
 {
     static const char *const rows[][2] = {

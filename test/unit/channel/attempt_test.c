@@ -1,5 +1,8 @@
-/* The random number of a pick is drawn once for each attempt of an RPC, and kept while the pick is queued. kits/channel
- * gives a channel on virtual time; the test's picker records the number of each pick. The delays of retries. */
+/* The random number of a pick is drawn once for each attempt of an RPC, and kept while the pick is queued. Also the
+ * delays of retries (test_backoff).
+ *
+ * Each test has a channel of kits/channel, which has virtual time and never connects, with retries or hedging in its
+ * service config, and makes one call. The test's pickers queue or fail each pick, and record its number in `seen`. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -99,8 +102,9 @@ static void test_retry(void **state)
     close_channel();
 }
 
-/* A6: the first retry follows after initialBackoff, even beyond maxBackoff; the later ones after maxBackoff at most,
- * which bounds initialBackoff * backoffMultiplier ** (n - 1). All with a jitter of 20 %. */
+/* A6: the first retry comes after initialBackoff, even if maxBackoff is shorter. Each later retry, the n-th, comes
+ * after initialBackoff * backoffMultiplier ** (n - 1), but after maxBackoff at most. All delays have a jitter of
+ * 20 %. */
 static void test_backoff(void **state)
 {
     (void)state;
@@ -121,7 +125,7 @@ static void test_backoff(void **state)
     close_channel();
 }
 
-/* A queued pick of a retry keeps its number, too. */
+/* The queued pick of a retry keeps its number when a new picker comes. */
 static void test_retry_that_waits(void **state)
 {
     (void)state;

@@ -1,4 +1,8 @@
-/* Service configs, metadata rules, and the options of channels and runtimes, without a channel. */
+/* Service configs, metadata, and options, without a channel or a runtime.
+ *
+ * Of service configs, what tc_service_config_parse reads and what it refuses. Of metadata, which fields it takes, and
+ * its copies. Of options, the defaults of channels and runtimes, and how those of a channel are checked and completed.
+ * A test that sets a variable of the environment unsets it at its end. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,13 +1,15 @@
-/* An interceptor holds a response message while its RPC ends: every combination of how the RPC is made, how it ends,
- * and how and when the interceptor lets the message go. Each RPC must end exactly once: with the code of code_of_ends
- * or of code_of_event, whichever comes first; or, if neither ends it, with CANCELLED when the test closes the world. In
- * another test the application has not asked for the message when the deadline comes.
+/* An interceptor holds a response message while its RPC ends. The scenes are all combinations of how the RPC is made,
+ * how it ends, and how and when the interceptor lets the message go. The RPC of a scene must end exactly once: with the
+ * code of code_of_ends or of code_of_event, whichever comes first; or, if neither ends it, with CANCELLED when the test
+ * closes the world. In the other test no message is held when the deadline comes: the application has not asked for it.
  *
  * Several tasks of the serial queue lie between the end of the server's stream and the end of the RPC. The message may
  * be resumed before, between or after these tasks.
  *
- * `world` is a channel on virtual time with one connection to a scripted server in memory (fakes/h2). Each scene opens
- * and closes a world of its own; the test's thread turns the loop. Read `struct scene` and `play` first. */
+ * `world` is a channel on virtual time with one connection to a scripted server in memory (fakes/h2). Each scene, and
+ * each case of the other test, opens and closes a world of its own. The test owns `held` until it resumes the message,
+ * at the latest in world_close, after the runtime has been freed. One thread: the test turns the loop. Read `struct
+ * scene` and `play` first. */
 #include <stdio.h>
 #include <string.h>
 
@@ -38,7 +40,7 @@ enum when { BETWEEN_TASKS, BEFORE_EVENT = 6, AFTER_EVENT, WHENS };
 struct scene {
     enum made made;
     bool stream; /* else unary */
-    bool two;    /* the held message is the second one: a fault of a unary RPC */
+    bool two;    /* the held message is the second one, which a unary RPC must not get */
     enum server_end server_end;
     enum event event;
     enum verdict verdict;

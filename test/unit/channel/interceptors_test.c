@@ -1,5 +1,6 @@
-/* The immutable list of a channel's interceptors, without a channel: an array for each hook, places for the states,
- * names, structs of other sizes, and what is refused. */
+/* The immutable list of a channel's interceptors (channel/interceptors.h), without a channel: an array for each hook,
+ * places for the states, names, structs of other sizes, and refused lists. No hook is called. The list owns copies of
+ * structs and names, and calls each `release` when it is freed. */
 #include "channel/interceptors.h"
 
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "support/cmocka.h"
 
 static int releases;    /* calls of `release` */
-static int released[3]; /* which of the calls had this `arg`, from 1; 0: none */
+static int released[3]; /* the number, from 1, of the call whose `arg` pointed to this element; 0: none */
 
 static int start(torc_rpc *rpc, void *state, void *arg)
 {
@@ -55,7 +56,7 @@ static void test_rows(void **state)
     assert_int_equal(l->list[2].state_at, 16);
     assert_int_equal(l->state_bytes, 48);
     tc_interceptors_free(l);
-    /* Each once, the last of the list first. */
+    /* Each `release` was called once, that of the last interceptor first. */
     assert_int_equal(releases, 3);
     for (int i = 0; i < 3; i++)
         assert_int_equal(released[i], 3 - i);

@@ -1,5 +1,9 @@
-/* Calls that wait for a picker, the explanation of a call, and watches of a channel's state: a channel on virtual time
- * that never connects. The test publishes its pickers and states. */
+/* Calls that wait for a picker, the explanation of a call, and watches of a channel's state.
+ *
+ * Every test has a channel on virtual time that never connects (kits/channel.h). The test publishes pickers and states
+ * itself, and turns the loop. No call gets a connection. Calls pick again, and watches are called, from the serial
+ * queue, never from inside of `publish` or `go`. The channel owns the published pickers; a test owns its outcomes
+ * (`fini`) and its watches. One thread. */
 #include <string.h>
 
 #include "api/explain.h"
@@ -101,7 +105,7 @@ static void on_done(void *arg, const struct tc_call_end *end)
     o->call = NULL;
 }
 
-/* Starts a call that reports its end to `o`, for fini. timeout_ns 0: the call has no deadline. */
+/* Starts a call that reports its end to `o`, for `fini` at the end of the test. timeout_ns 0: no deadline. */
 static void begin(struct outcome *o, const char *method, bool wait, uint64_t timeout_ns)
 {
     static const struct tc_call_events events = {.on_done = on_done};
@@ -117,7 +121,7 @@ static void fini(struct outcome *o)
     tc_free(o->text);
 }
 
-/* Calls pick again in the order in which they came, once per loop turn, however many pickers were published in it. No
+/* Calls pick again in the order in which they came, and only once if several pickers were published before that. No
  * call asks a picker twice. */
 static void test_order_and_turns(void **state)
 {
@@ -224,6 +228,7 @@ static void test_deadline_while_queued(void **state)
     fini(&second);
 }
 
+/* tc_channel_shutdown ends a waiting call without on_done. */
 static void test_channel_ends(void **state)
 {
     (void)state;

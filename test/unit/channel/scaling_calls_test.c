@@ -1,6 +1,9 @@
 /* RPCs of a channel whose subchannel has several connections (A105), while one of the connections goes away or is
- * lost: no RPC waits for ever. An RPC that gets a stream only after its deadline is not sent. A channel on virtual
- * time, scripted servers in memory (fakes/h2). */
+ * lost: no RPC waits for ever. An RPC that gets a stream only after its deadline is not sent.
+ *
+ * open_two makes the world: a channel on virtual time with two connections, the maximum of its service config, to
+ * scripted servers in memory (fakes/h2). A connection takes one RPC at a time, and the RPC on the first connection is
+ * never answered. close_world frees the world. One thread: the test turns the loop. */
 #include <stdio.h>
 #include <string.h>
 
@@ -38,7 +41,7 @@ static struct {
     torc_channel *ch;
     struct fake_pipe *pipes[PEERS];
     struct fake_h2 *peers[PEERS];
-    int n;
+    int n;                /* connections made so far */
     struct tc_task start; /* of the RPC that meets the end */
     int hops;             /* how often `start` goes to the end of the serial queue before the RPC starts */
     int done, code;       /* how many RPCs have ended, and the code of the last one */
@@ -163,8 +166,8 @@ static void close_world(void)
     tc_loop_free(world.loop);
 }
 
-/* An RPC starts between two tasks of the turn in which the second connection ends. It is sent on a third connection, or
- * was sent on the second one before the end. */
+/* An RPC starts between two tasks of the turn in which the second connection ends. The RPC is sent on a third
+ * connection; or it was sent on the second one before the end, and ends too. */
 static void an_rpc_meets_the_end_of_a_connection(void **state)
 {
     TC_CASE(CS08);

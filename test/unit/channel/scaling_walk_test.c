@@ -1,7 +1,10 @@
-/* Random walks over a subchannel with several connections (A105), which two channels share: RPCs, a limit that
- * flaps, GOAWAYs, losses, refused attempts, health checks, new credentials, and channels that come and go, also between
- * two tasks of one turn. Once the server is good again every RPC ends. Channels on virtual time, scripted servers in
- * memory (fakes/h2). Each walk is made from a seed. The failure of an RPC that does not end names the seed. */
+/* Random walks over a subchannel with several connections (A105), which two channels share: RPCs, a limit of streams
+ * that flaps, GOAWAYs, losses, refused attempts to connect, health checks, new credentials, and channels that come and
+ * go, also between two tasks of one turn. Once the server is good again every RPC ends.
+ *
+ * The channels are on virtual time; each connection has a scripted server in memory (fakes/h2). A walk owns runtime,
+ * channels, RPCs and servers, and frees them in walk_end; all walks share `creds`. Each walk is made from a seed. The
+ * failure of an RPC that does not end names the seed. One thread: the test turns the loop. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,6 +23,7 @@
 
 enum { CHANNELS = 2, RPCS = 48, STEPS = 300, WALKS = 600, TASKS = 4, ROUNDS = 300, MAX_CONCURRENT_STREAMS = 3 };
 
+/* An attempt to connect, in walk.asks. It is freed when it is answered or cancelled. */
 struct tc_connect {
     struct tc_link link;
     tc_connect_fn fn;

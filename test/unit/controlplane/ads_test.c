@@ -1,10 +1,11 @@
 /* The server side of a state-of-the-world ADS stream (controlplane/ads.h), without a connection; resource sets that
  * documents fill (controlplane/resource_load.h); YAML (controlplane/yaml.h).
  *
- * `request` packs a DiscoveryRequest of the node "n1" and passes it to the stream. `put` makes the next resource set
- * (kits/resource_set.h) and pushes. on_send writes each response into `last`, in words; the values of resources are
- * short texts, not messages. Versions count the changes of a type; nonces count the responses of the stream, of any
- * type. After a response nothing of its type is pushed until a request with its nonce comes. One thread. */
+ * The tests of a stream have a fixture. `request` packs a DiscoveryRequest of the node "n1" and passes it to the
+ * stream. `put` makes the next resource set (kits/resource_set.h) and pushes. on_send writes each response into `last`,
+ * in words; the values of resources are short texts, not messages. Versions count the changes of a type; nonces count
+ * the responses of the stream, of any type. After a response nothing of its type is pushed until a request with the
+ * response's nonce comes. The tests of documents and of YAML have no stream. One thread. */
 #include <string.h>
 
 #include "base/json.h"
@@ -241,7 +242,7 @@ static void test_wildcard_by_name(void **state)
     assert_string_equal(tc_buf_cstr(&f->last), "1 3 A");
 }
 
-/* While the node has no set, responses wait. The first push after that sends them, an empty first response too. */
+/* While the node has no set, responses wait. The first push with a set sends them, an empty first response too. */
 static void test_nothing_lost_while_mute(void **state)
 {
     struct fixture *f = *state;
@@ -286,7 +287,7 @@ static void test_malformed(void **state)
 }
 
 /* When the content changes, the file's version_info becomes the type's version, with a suffix if the old version began
- * with it. Equal content keeps its version. */
+ * with that version_info. Equal content keeps its version. */
 static void test_versions_from_files(void **state)
 {
     (void)state;
@@ -504,8 +505,8 @@ static void expect_refused(struct tc_buf text, const char *reason)
     tc_buf_fini(&text);
 }
 
-/* libyaml would take very long to load these documents. They are rejected where the limit is passed, and the error
- * names the place. */
+/* libyaml would take very long to load these documents. So a document is rejected where it passes a limit, and the
+ * error names the place. */
 static void test_yaml_that_is_too_deep_is_not_loaded(void **state)
 {
     (void)state;

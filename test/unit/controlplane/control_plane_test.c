@@ -2,8 +2,8 @@
  *
  * The control plane serves on a manual loop (kits/server_pipe.h); the test is the client, frame by frame (fakes/h2.h),
  * on one connection. The client's windows have 65,535 bytes until open_windows. A response of 100 kB does not fit into
- * them: the server queues the response, and queued_bytes counts it. Functions that send or put run the loop until
- * nothing is due. One thread. */
+ * them: the server queues the response, and queued_bytes counts all of it until it is sent. The functions of this file
+ * that send or put run the loop until nothing is due. The control plane is freed after the server. One thread. */
 #include "controlplane/control_plane.h"
 
 #include "base/mem.h"

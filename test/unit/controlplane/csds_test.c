@@ -1,4 +1,5 @@
-/* The control plane's CSDS service: the state of its clients, over real streams of both variants of ADS.
+/* The control plane's CSDS service: the state of the clients that have ADS streams, state of the world or incremental.
+ * Everything runs over a real connection.
  *
  * The server and the client's calls are on one loop, on the test's thread (kits/server.h). The control plane has the
  * cluster "c", and does not have "d". `request` and delta_request return once the control plane has taken the request

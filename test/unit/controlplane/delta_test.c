@@ -2,8 +2,9 @@
  *
  * `request` packs a DeltaDiscoveryRequest of the node "n1" and passes it to the stream. `put` makes the next resource
  * set (kits/resource_set.h) and pushes. on_send writes each response into `last`, in words; the values of resources are
- * short texts, not messages. Nonces count the responses of the stream, of any type, from 1. After a response nothing of
- * its type is pushed until a request with its nonce comes (`ack`). One thread. */
+ * plain texts, not messages. Nonces count the responses of the stream, of any type, from 1. After a response nothing of
+ * its type is pushed until a request with the response's nonce comes (`ack`). A subscription is answered at once. One
+ * thread. */
 #include <stdio.h>
 #include <string.h>
 
@@ -369,7 +370,7 @@ static void test_scripted(void **state)
     expect(f, 3, "3 -s"); /* the set does not have s */
 }
 
-/* A nonce of 0 was never given: such a request answers nothing. */
+/* No response has the nonce 0: a request with that nonce answers nothing. */
 static void test_a_nonce_of_zero(void **state)
 {
     struct fixture *f = *state;

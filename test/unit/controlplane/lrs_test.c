@@ -1,9 +1,9 @@
 /* The load reporting server, over real streams: what clients report, and what they are told.
  *
  * The server and the client's calls are on one loop, on the test's thread (kits/server.h). `report` returns when the
- * report is written; the server takes it in while KIT_SERVER_UNTIL or expect_told turns the loop. on_report counts the
- * reports and appends each to `seen`. Nobody reports by a timer: the intervals are only told. The service is freed
- * after the server. */
+ * report is written, perhaps before the server has taken it in: KIT_SERVER_UNTIL and expect_told wait for that.
+ * on_report counts the reports and appends each to `seen`. Nobody reports by a timer: the intervals are only told. The
+ * service is freed after the server. */
 #include <string.h>
 
 #include "base/mem.h"

@@ -3,9 +3,9 @@
  * equal for equal paths and interval. The epoch of a tc_tls_source changes with the content.
  *
  * setup makes the certificates and names the files in a folder of the test, but writes none. The refresh interval of
- * `files` is an hour: only changes and failures make a file be read again. Files that failed are not read for 100 ms: a
- * test that mends them waits (WAIT), and a test that needs the reason of another failure begins with new `files`
- * (files_renew). One thread. */
+ * `files` is an hour, except in the_refresh_interval_counts: only changes and failures make a file be read again. Files
+ * that failed are not read for 100 ms of real time: a test that mends them waits (WAIT), and a test that needs the
+ * reason of another failure begins with new `files` (files_renew). One thread. */
 #include "creds/cert_files.h"
 
 #include <stdio.h>

@@ -2,8 +2,8 @@
  * whether connections are shared.
  *
  * Tests make credentials and look at their members; no handshake runs. Credentials of torc_credentials_tls_files have
- * read their files when they are made. Credentials of a config have not: their files may come later. A test removes the
- * files that it writes. One thread. */
+ * read their files when they are made. TLS credentials of a config have not: their files may come later. A test removes
+ * the files that it writes. One thread. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

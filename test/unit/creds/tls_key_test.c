@@ -1,6 +1,6 @@
-/* The keys of TLS credentials made from texts, which decide whether connections are shared: equal for equal texts, and
- * only for those. If OpenSSL makes no SHA-256, no two credentials have equal keys. */
-#define TC_OPENSSL_ITSELF
+/* The keys of TLS credentials that are made from texts decide whether connections are shared. Keys are equal for equal
+ * texts, and only for those. If OpenSSL makes no SHA-256 (no_digest), no two credentials have equal keys. */
+#define TC_OPENSSL_ITSELF /* EVP_DigestFinal_ex is not a macro here, but the name of a member of tc_openssl */
 #include "base/mem.h"
 #include "creds/creds.h"
 #include "support/cmocka.h"

@@ -3,8 +3,11 @@
  *
  * After test_the_test, each test calls `begin` with a secret, has the library use the secret, and calls `end`, which
  * expects that blocks were searched, and that none had the secret. The linker replaces the calls of this program and of
- * the library in it, and jansson is given these functions, so that the members of parsed JSON are searched when they
- * are freed. Blocks that OpenSSL frees are not searched. */
+ * the library in it. main gives jansson the replaced free, so that the members of parsed JSON are searched when they
+ * are freed. Blocks that OpenSSL frees are not searched.
+ *
+ * In test_service_account the library's background thread signs, and the blocks that it frees are searched too. All
+ * else runs on the test's thread. */
 #include <jansson.h>
 #include <malloc.h>
 #include <stdatomic.h>
@@ -28,7 +31,7 @@ void __wrap_free(void *ptr);
 void *__wrap_realloc(void *ptr, size_t size);
 
 static char needle[64];            /* the secret, or a part of it */
-static atomic_bool looking;        /* tokens are signed on another thread */
+static atomic_bool looking;        /* between `begin` and `end` */
 static atomic_size_t given, found; /* blocks given back since `begin`; those of them that had the needle */
 
 static void look(void *ptr)
@@ -141,8 +144,8 @@ static void test_access_token(void **state)
     end();
 }
 
-/* The last member overwrites the secret in the buffer in which jansson gathers each text. That buffer is jansson's, and
- * Torc cannot wipe it. */
+/* The file's last member is long: its text overwrites the secret in the buffer in which jansson gathers each text. That
+ * buffer is jansson's, and Torc cannot wipe it. */
 static void test_refresh_token(void **state)
 {
     (void)state;

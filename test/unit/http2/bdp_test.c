@@ -64,7 +64,8 @@ static void an_answer_without_a_ping_counts_nothing(void **state)
     assert_int_equal(b.window_bytes, 1);
 }
 
-/* The answer to a PING that was out at a squeeze is awaited, and measures nothing. Only then a next PING goes out. */
+/* A PING that is out at a squeeze stays out: no other PING goes out before its answer. The bytes that came before the
+ * squeeze do not count. */
 static void a_squeeze_keeps_the_ping_that_is_out(void **state)
 {
     (void)state;

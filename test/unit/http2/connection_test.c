@@ -299,8 +299,7 @@ static void own_drain_when_idle(void **state)
     kit_h2_fini(&t);
 }
 
-/* A frame that comes when only part of the GOAWAY was written does not end the connection before the rest is
- * written. */
+/* A frame comes while only part of the GOAWAY is written: the connection still ends only after the rest is written. */
 static void own_drain_in_parts(void **state)
 {
     (void)state;
@@ -442,8 +441,8 @@ static void keepalive_unanswered(void **state)
     kit_h2_fini(&t);
 }
 
-/* The keepalive time goes on while no call runs: after a shorter pause the PING is due at time_ms since the last
- * byte. */
+/* The keepalive time goes on while no call runs. If a call comes after a pause shorter than time_ms, the PING is due
+ * time_ms after the last byte. */
 static void keepalive_counts_the_pause(void **state)
 {
     (void)state;

@@ -134,7 +134,8 @@ static void end_while_a_message_is_read(void **state)
     kit_h2_fini(&t);
 }
 
-/* The owner closes a connection whose stream has ended, before it has asked for the stream's message. */
+/* The owner closes the connection after a stream has ended, while nobody has asked for the stream's message. Message
+ * and end come once the message is asked for. */
 static void closed_before_it_is_read(void **state)
 {
     (void)state;
@@ -193,9 +194,9 @@ static void a_writer_is_told_before_the_end(void **state)
     }
 }
 
-/* Fields that may come once come twice: the last one counts. A grpc-status-details-bin that contradicts a valid
- * grpc-status makes the status INTERNAL. A grpc-status-details-bin that comes twice, has no code or is malformed is
- * ignored. */
+/* If grpc-status, grpc-message, content-type or grpc-encoding comes twice, the last one counts. A
+ * grpc-status-details-bin that contradicts a valid grpc-status makes the status INTERNAL. A grpc-status-details-bin
+ * that comes twice, has no code or is malformed is ignored. */
 static void doubled_fields(void **state)
 {
     static const struct {

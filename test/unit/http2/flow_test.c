@@ -16,7 +16,7 @@
 #define OK_TRAILERS "grpc-status: 0\n"
 #define WINDOW 65536u
 
-/* A stream that nobody reads keeps its own window shut; another stream's data flows on. */
+/* The window of a stream that nobody reads does not open again; another stream's data flows on. */
 static void stalled_stream_blocks_nobody(void **state)
 {
     (void)state;
@@ -468,13 +468,12 @@ static void window_grows_with_bandwidth(void **state)
     kit_h2_fini(&t);
 }
 
-/* Callbacks that cancel their call or another one, close or drain the connection, or open a call. Whatever they do,
- * each call and the connection end at most once. */
+/* The `action` that a callback does when `event` first comes. */
 static struct {
     const char *event;
-    int action; /* 0: cancel this, 1: cancel the other, 2: close, 3: drain, 4: open another */
+    int action; /* 0: cancel the event's call, 1: cancel `other`, 2: close, 3: drain, 4: open another call */
     struct kit_h2_call *other;
-    unsigned fired;
+    unsigned fired; /* how often `action` was done */
 } plan;
 
 static struct kit_h2_call opened; /* the call of action 4 */
@@ -521,6 +520,8 @@ static void on_conn_event(struct kit_h2 *t, const char *event)
         act(t, NULL);
 }
 
+/* Plays two calls, whole responses to both, a GOAWAY and the end of the bytes, with the action inside of the event's
+ * callback. Asserts that each call and the connection end at most once. */
 static void run_plan(const char *event, int action, size_t chunk)
 {
     struct kit_h2 t;

@@ -1,8 +1,8 @@
 /* Length-prefixed messages, without a connection: the decoder fed in pieces of several sizes, its memory, gzip.
  *
  * A decoded message belongs to the test, which drops it with tc_rstr_unref. With `blocks` the memory of messages is
- * counted (tc_blocks_lent), and a block of a message of about 1 MiB serves the next message of that size. Without
- * `blocks` the memory comes from the system. One thread. */
+ * counted (tc_blocks_lent), and small blocks and those of about a mebibyte are reused (base/blocks.h). Without `blocks`
+ * the memory comes from the system. One thread. */
 #include "http2/framing.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "support/cmocka.h"
 
-/* Feeds bytes `step` at a time. Appends the content of each message to out as "[...]", and the text of an error.
+/* Feeds bytes `step` at a time. Appends the content of each message to `out` as "[...]", and the text of an error.
  * Returns the decoder's code. */
 static int feed(struct tc_h2_decoder *d, const void *data, size_t len, size_t step, struct tc_buf *out)
 {
@@ -142,7 +142,7 @@ static void room_grows_with_what_came(void **state)
     }
 }
 
-/* A message of 1 MiB leaves its block to the next message of that size. Once more than 64 KiB of that message have
+/* A message of 1 MiB leaves its block to the next message of that size. Once more than 64 KiB of the next message have
  * come, it has room for all its bytes. */
 static void kept_memory_has_room_for_the_whole(void **state)
 {
@@ -173,7 +173,7 @@ static void check_large(size_t len, struct tc_blocks *blocks)
 {
     char *data = tc_malloc(len + 5);
     for (size_t i = 0; i < len; i++)
-        data[5 + i] = (char)(i % 251 + i / 251); /* no two pieces of a message are alike */
+        data[5 + i] = (char)(i % 251 + i / 251); /* repeats only after 251 * 256 bytes: a misplaced piece shows */
     tc_h2_prefix((uint8_t *)data, false, len);
     for (size_t step = 1000; step < 1000000; step *= 9) {
         struct tc_h2_decoder d;

@@ -1,5 +1,6 @@
-/* Glitches at a client (kits/h2): which frames of its server (fakes/h2) count, and how many are allowed; how much a
- * turn of the loop reads and inflates.
+/* Glitches at a client (kits/h2): which frames of its server (fakes/h2) count, and how many are allowed; frames after
+ * the end of a stream; how much a turn of the loop reads and inflates. parts_of_frames_are_paid has a glitch rate and
+ * no connection.
  *
  * A client allows 10,000 glitches a second, and two seconds' worth at once. The clock stands still unless a test
  * advances it. DATA and RST_STREAM that the client sends give credit (http2/glitches.c), which count_from_now takes
@@ -515,8 +516,8 @@ static void next_connection_pays(void **state)
     }
 }
 
-/* Nothing counts against a server whose HEADERS come in pieces, also where the first piece ends before the priority:
- * neither these frames nor the few that nghttp2 skips afterwards. */
+/* Nothing counts against a server whose HEADERS come in two pieces, wherever between the frame's head and the fields
+ * the first piece ends. Nor do the two DATA frames of a cancelled call count, which nghttp2 skips afterwards. */
 static void headers_in_pieces(void **state)
 {
     static const uint8_t flags[] = {0x20, 0x08, 0x28}; /* PRIORITY, PADDED */

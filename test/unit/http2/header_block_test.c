@@ -1,12 +1,13 @@
 /* Calls that end while their header block is under way: the rest of the block is dropped, and the memory of the call,
  * which may serve another call by then, stays untouched.
  *
- * A client (kits/h2) and a server's connection (struct server), each against fakes/h2 on a manual loop. A block comes
- * as HEADERS and CONTINUATION. The call ends between the two frames (enum meeting), or in a turn whose read budget ends
- * within the block.
+ * A client (kits/h2) or a server's connection (struct server), against fakes/h2 on a manual loop. A block comes as
+ * HEADERS and CONTINUATION. The call ends between the two frames (enum meeting), or in a turn whose read budget ends
+ * within the block. Only a server's status that cannot be written ends its call after the block (server_call_ends).
  *
- * A client's stream lies in the arena of its call, which the call's owner may use again. A server's stream belongs to
- * its connection, which keeps the stream as a spare one for a later request. One thread. */
+ * A client's stream lies in the arena of its call, which the call's owner may use again: the tests compare the memory.
+ * A server's stream belongs to its connection, which keeps the stream as a spare one for a later request:
+ * AddressSanitizer reports a use of a spare stream, since it is poisoned (spare_streams_are_poisoned). One thread. */
 #include "base/mem.h"
 #include "base/poison.h"
 #include "http2/client_stream_internal.h"
@@ -22,7 +23,7 @@
 
 /* How the end of the call and the rest of its header block meet. */
 enum meeting {
-    WRITES_BLOCKED, /* our RST_STREAM cannot leave before the rest comes */
+    WRITES_BLOCKED, /* our RST_STREAM, or a server's status, cannot leave before the rest comes */
     RESET_WRITTEN,  /* our RST_STREAM was written, and nghttp2 has closed the stream */
     MEETINGS
 };
@@ -273,8 +274,8 @@ static void server_fini(struct server *s)
     tc_loop_free(s->loop);
 }
 
-/* The call ends between the two parts of its request's trailers: by a cancel or, with `status`, by the status that the
- * handler sends. */
+/* The handler cancels the call between the two parts of the request's trailers or, with `status`, sends its status
+ * there. While writes are blocked the status does not end the call: the call ends after the block. */
 static void server_call_ends(enum meeting meeting, bool status)
 {
     struct server s;
@@ -290,7 +291,6 @@ static void server_call_ends(enum meeting meeting, bool status)
     else
         cancel_first(&s);
     tc_loop_drain(s.loop);
-    /* A status that was not written has not ended the call yet. */
     assert_int_equal(s.ended, status && meeting == RESET_WRITTEN);
     assert_true(!s.ended || !s.conn->streams.in_block);
     fake_h2_frame(s.peer, FAKE_H2_CONTINUATION, FAKE_H2_END_HEADERS, 1, block.data + 20, block.len - 20);

@@ -17,6 +17,7 @@
 
 #define REQUEST ":method: POST\n:scheme: http\n:path: /t/Echo\n:authority: a\ncontent-type: application/grpc\n"
 
+/* Header blocks: seven as a server sends them, then three as a client does. */
 static const char *const fields[] = {
     KIT_H2_OK_HEADERS,
     KIT_H2_OK_HEADERS "grpc-encoding: gzip\n",
@@ -34,7 +35,7 @@ static const char *const fields[] = {
 struct noise {
     struct fake_h2 *peer;
     struct tc_rng rng;
-    bool client;
+    bool client;   /* the noise is a client's, sent to a server */
     uint32_t next; /* the next new stream of a client */
     bool begun[8]; /* headers, other than 1xx, were sent on stream 2n + 1 */
     bool ended[8]; /* END_STREAM was sent on stream 2n + 1 */
@@ -52,8 +53,8 @@ static bool rarely(struct noise *n)
     return below(n, 150) == 0;
 }
 
-/* Returns true if a server's noise has ended the stream: a frame after the end would end the connection. Rarely returns
- * false all the same. Always returns false for a client's noise. */
+/* Returns true if a server's noise has ended the stream: a frame after the end would end the connection. Lets
+ * such a frame through rarely, by returning false. Always returns false for a client's noise. */
 static bool is_over(struct noise *n, uint32_t stream)
 {
     return !n->client && stream / 2 < TC_ARRAY_LEN(n->ended) && n->ended[stream / 2] && !rarely(n);

@@ -1,4 +1,5 @@
-/* Bytes that wait to be read (tc_h2_pending): in order, counted as lent, and given back. */
+/* Received bytes that wait to be decoded (tc_h2_pending): in order, in a block of memory that counts as lent and is
+ * given back when no byte waits. */
 #include "http2/pending.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Windows of a client's streams that open for a message that is asked for. fakes/h2 is the server and sees the
- * increments. */
+/* The windows of a client's streams (kits/h2): a message that the call has asked for opens its stream's window.
+ * fakes/h2 is the server and sees the increments of WINDOW_UPDATE frames. */
 #include "base/mem.h"
 #include "http2/connection_internal.h"
 #include "support/cmocka.h"

@@ -1,5 +1,5 @@
-/* The size of a request's headers, and whose limit bounds it; and two frames of a server (fakes/h2) for which a
- * client's connection ends. */
+/* Requests of a client (kits/h2): the size of their headers, and whose limit bounds it. Also two frames of a server
+ * (fakes/h2) for which the client's connection ends. */
 #include "base/mem.h"
 #include "support/cmocka.h"
 #include "support/kits/h2.h"

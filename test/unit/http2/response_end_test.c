@@ -1,6 +1,6 @@
 /* The place of a response's status: in the HEADERS block that ends the stream, and nowhere else (PROTOCOL-HTTP2.md).
  * Without a status there, a gRPC response that ends with DATA is INTERNAL; otherwise http-grpc-status-mapping.md
- * decides. */
+ * decides. A row is a response of fakes/h2 to a client (kits/h2), which reads it at once and byte by byte. */
 #include "support/cmocka.h"
 #include "support/kits/h2.h"
 
@@ -12,7 +12,7 @@
 struct row {
     const char *headers;  /* the first block; the stream ends with it when `more` is NULL */
     const char *more;     /* the six bytes of a DATA frame */
-    const char *trailers; /* NULL: DATA ends the stream */
+    const char *trailers; /* NULL: none; DATA or the first block ends the stream */
     int code;
     const char *text;
     bool from_server;

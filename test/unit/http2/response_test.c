@@ -631,7 +631,8 @@ static void endless_error_page(void **state)
     kit_h2_fini(&t);
 }
 
-/* The server answers before the request is complete: the call ends, and the client resets it with NO_ERROR. */
+/* The server answers before the request is complete: the call ends, and the client resets its stream with
+ * NO_ERROR. */
 static void early_answer(void **state)
 {
     (void)state;

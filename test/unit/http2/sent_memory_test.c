@@ -1,4 +1,5 @@
-/* The memory of a compressed message is given back once the message was sent or refused, while its stream stays open.
+/* The memory of a compressed message is given back once the message was sent or refused, while its stream stays open:
+ * at a server (kits/server_pipe) and at a client (kits/h2), each against fakes/h2.
  *
  * The test's allocator counts the bytes that Torc holds (`live`), those of fakes/pipe and fakes/h2 included. set_up
  * gives the allocator to Torc before the first test. The messages are random bytes, which gzip cannot shrink: a message

@@ -15,7 +15,8 @@ struct step {
     unsigned at;  /* the place of the job among those that ran, from 1 */
 };
 
-/* How many jobs ran. The test's thread sets the number only while no such job runs. */
+/* How many times `note` ran. The background thread counts; the test's thread sets the number only while no job of
+ * `note` can run. */
 static unsigned steps;
 
 static void note(struct tc_job *job)

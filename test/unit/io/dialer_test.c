@@ -1,4 +1,5 @@
-/* A dialer that hands out one descriptor: who owns the descriptor when the channel ends during a dial. */
+/* A dialer that hands out one descriptor: who owns and closes the descriptor when the channel ends during a dial, and
+ * when the channel ends later. The test's thread turns a real loop. */
 #include "io/dialer.h"
 
 #include <fcntl.h>
@@ -28,7 +29,8 @@ static bool is_open(int fd)
     return fcntl(fd, F_GETFD) >= 0;
 }
 
-/* The dial began before the end of the channel, and its task runs afterwards. */
+/* With `ends` the channel ends after the dial began and before the dial's task runs: the dial fails, and the dialer
+ * closes the descriptor. Otherwise the dial succeeds, and its byte stream owns and closes the descriptor. */
 static void a_dial_fails_once_the_channel_has_ended(void **state)
 {
     (void)state;

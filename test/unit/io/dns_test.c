@@ -1,9 +1,10 @@
-/* Name look-ups (tc_dns, over c-ares) on a real loop against a small name server in this file, over UDP on loopback. A
- * manual loop resolves literals only.
+/* Name look-ups (tc_dns, over c-ares) on a real loop against a small name server in this file, over UDP on loopback.
+ * a_manual_loop_resolves_literals_only has a manual loop, and no fixture.
  *
- * A fixture owns the loop, the name server, the tc_dns, which asks that server alone, and the last result. The loop
- * drives both sides on the test's thread: the name server answers only while a test turns the loop. The names that the
- * server is asked for end with a dot, so that the search list of resolv.conf does not count. */
+ * A fixture owns the loop, the name server, the last result and a tc_dns, which asks this name server alone; some tests
+ * free the tc_dns or make another. The loop drives both sides on the test's thread: the name server answers only while
+ * a test turns the loop. The names that the server is asked for end with a dot, so that the search list of resolv.conf
+ * does not count. */
 #include "io/dns.h"
 
 #include <ares.h>
@@ -47,7 +48,7 @@ static void put_answer(struct tc_buf *b, unsigned type, const void *data, size_t
     tc_buf_append(b, data, len);
 }
 
-/* Appends the records of that type. Returns their number. */
+/* Appends the records of `type` that the label has. Returns their number. */
 static unsigned put_answers(struct tc_buf *b, struct tc_slice label, unsigned type)
 {
     struct in6_addr in6;

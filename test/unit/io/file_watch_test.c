@@ -1,5 +1,5 @@
 /* Files that change by a write, by a rename, or because a link that leads to them is replaced (io/file_watch.h). Other
- * files of the folder are written as well.
+ * files of the folder are written as well. A folder that is watched itself, and one that does not exist.
  *
  * A fixture owns a real loop and a folder under /tmp with the file a.yaml. The test's thread changes files, and turns
  * the loop, which calls on_change. A test waits for a call up to fifty seconds, since a busy machine may be slow. The
@@ -106,7 +106,7 @@ static void link_to(const struct fixture *f, const char *name, const char *targe
     tc_free(path);
 }
 
-/* A volume of Kubernetes: the file is a link through the link "..data", which is replaced. */
+/* As in a volume of Kubernetes, the file is a link through the link "..data", which is replaced. */
 static void test_link_of_a_volume(void **state)
 {
     struct fixture *f = *state;

@@ -1,8 +1,8 @@
 /* HTTP CONNECT over fakes/pipe, on a manual loop: the request, its outcomes and its end by cancel. The request has end
  * 0 of the pipe. End 1 has no owner: the test plays the proxy there. The answers of expect_tunnel and expect_failure
- * come whole, and then one byte at a time. `start` begins each scene, and `finish` ends it: `finish` asserts that the
- * byte stream was closed, and cancels a request that still runs. test_proxy_hop needs no loop: it is about addresses
- * with a proxy hop. */
+ * come whole, and then one byte at a time. `start` begins each scene, and `finish` ends it: `finish` cancels a request
+ * that still runs, closes the tunnel if there is one, and asserts that the byte stream was closed. test_proxy_hop needs
+ * no loop: it is about addresses with a proxy hop. */
 #include "base/mem.h"
 #include "io/http_connect.h"
 #include "support/cmocka.h"
@@ -28,7 +28,7 @@ static void on_done(void *arg, struct tc_bytestream *bs, const struct tc_status 
         t->error = tc_status_ref(error);
 }
 
-/* Sets all of *t. `authorization` may be empty. */
+/* Fills *t, whose loop and pipe `finish` frees, and starts the request. `authorization` may be empty. */
 static void start(struct tunnel *t, const char *authorization)
 {
     *t = (struct tunnel){.loop = tc_loop_new(&(struct tc_loop_opts){.manual = true})};

@@ -1,8 +1,9 @@
 /* The loop: the order within a turn, timers, posts, wake-ups, its end, forks. main says which tests run on a real loop
  * over libuv (REAL), which on a manual loop (MANUAL), and which on both. The setup of REAL and MANUAL stores the loop
- * in *state, and teardown frees it. The test's thread turns the loop; other threads post to it and wake it. Steps and
- * callbacks append to `trace`, which the setups empty. The clock_gettime of this file lets a test make the clock gain
- * time or stand still; such a test ends with a clock that runs. */
+ * in *state, and teardown frees it; a_loop_ends_while_others_post makes real loops of its own. The test's thread turns
+ * the loop; other threads post to it and wake it. In two_loops_wake_each_other another thread turns a second loop.
+ * `trace`, which the setups empty, tells in what order steps and events ran. The clock_gettime of this file lets a test
+ * make the clock gain time or stand still; such a test ends with a clock that runs. */
 #include "io/loop.h"
 
 #include <poll.h>

@@ -1,7 +1,8 @@
 /* Messages to a loop: in order, from any thread, dropped when the mailbox is closed. Letters free themselves, and
  * append to `text`: the letter x appends "x" when it runs and "-x" when it is dropped. The first three tests send
- * letters to a manual loop. Other threads send there only from within the drop of a letter, which waits for them. The
- * last test has a real loop, which the test's thread turns, and threads that send numbered messages. */
+ * letters to a manual loop. In two of these tests the drop of a letter starts a thread, which sends another letter,
+ * and joins the thread. The last test has a real loop, which the test's thread turns. Other threads send numbered
+ * messages there, and may drop them once the mailbox is closed. */
 #include "io/mailbox.h"
 
 #include <pthread.h>
@@ -116,7 +117,7 @@ static void dropped_in_order(void **state)
 
 static struct tc_loop *turning;
 
-/* While the message is dropped, another thread sends to the box, and the loop runs the task that was on its way. */
+/* While the message is dropped, another thread sends to the box, and the loop runs the box's task, posted before. */
 static void dropped_under_the_task(struct tc_mail *mail)
 {
     pthread_t thread;

@@ -1,5 +1,5 @@
-/* fakes/pipe: the byte streams in memory that other tests use. Each end has a reader, whose handler keeps what
- * comes. */
+/* fakes/pipe: the byte streams in memory that other tests use, here on a manual loop. Each end has a reader, whose
+ * handler keeps the bytes that arrive. */
 #include "support/fakes/pipe.h"
 
 #include "support/cmocka.h"

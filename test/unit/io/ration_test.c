@@ -1,4 +1,5 @@
-/* The ration of a manual loop: how much work a turn does, and the order of the tasks that wait for more. */
+/* The ration of a manual loop: how much work a turn does, the order of the tasks that wait for more, and a task that
+ * forks. */
 #include "io/ration.h"
 
 #include <sys/wait.h>

@@ -1,7 +1,7 @@
 /* Descriptors that the kernel refuses: a loop that cannot be made says why and leaves nothing behind, a watch tries
- * again, and nothing ends the process. A loop needs no file system. eventfd and epoll_ctl below replace libc's, also
- * for libuv: `eventfds` and `adds` tell them when to fail. Each test begins with neither failing (`reset`). One thread
- * runs all tests. */
+ * again, and nothing ends the process. eventfd and epoll_ctl below replace libc's, also for libuv: `eventfds` and
+ * `adds` tell them when to fail. Each test begins with neither failing (`reset`). The last test refuses nothing: a
+ * child makes a loop where there are no files. One thread runs all tests. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,8 +16,8 @@
 #include "io/watch.h"
 #include "support/cmocka.h"
 
-/* Calls fail from the `at`-th on; 0: no call fails. `calls` counts the calls. `error` is the errno of those that
- * fail. */
+/* Calls fail from the `at`-th on, with the errno `error`; 0: no call fails. `calls` counts the calls that may fail: of
+ * epoll_ctl, additions that the kernel accepts. */
 static struct fault {
     unsigned at, calls;
     int error;

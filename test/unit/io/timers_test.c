@@ -88,7 +88,7 @@ static void random_timers_fire_as_the_model_says(void **state)
             start(m);
         }
         assert_int_equal(tc_timer_active(&m->timer), m->active);
-        /* No timer is overdue. A 0 ms one may wait for the next advance. */
+        /* No timer is overdue. A timer of 0 ms may be due now, and wait for the next advance. */
         struct model *next = first();
         assert_true(!next || next->due_ms >= tc_loop_now_ms(fx.loop));
     }

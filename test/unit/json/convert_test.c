@@ -1,7 +1,7 @@
 /* JSON to bytes and back with the schema of test/json, by tables: values, well-known types, proto2 and options; then
  * bytes of other encoders and broken bytes, limits, arguments, and a text that is split into values. In a table of
- * `struct row` JSON is converted to bytes, and these bytes to JSON (`play`); the rows of `bytes` begin with bytes. All
- * tests use one linked schema, which set_up makes and tear_down frees. */
+ * `struct row` JSON is converted to bytes, and these bytes to JSON (`play`); the rows of `bytes` begin with bytes. The
+ * tests share one linked schema, which set_up makes and tear_down frees. */
 #include "kit.h"
 
 static torc_schema *schema;

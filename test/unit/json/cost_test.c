@@ -1,7 +1,8 @@
-/* The cost of descriptors, messages and texts of a peer, in allocated bytes. Where a loop would cost time and no
- * memory, the table that the loop would walk is replaced: a walk would crash on a NULL. The library's allocator is the
- * one below (set_up). It counts, and asserts that the system has memory. A test calls count(), then what it measures,
- * and looks at `peak`, `taken` or `live`. One thread runs all tests. */
+/* The cost of descriptors, messages and texts of a peer, in allocated bytes or in the length of a text. Where a loop
+ * would cost time and no memory, the table that the loop would walk, or an entry of it, is NULL meanwhile: a walk would
+ * crash. The library's allocator is the one below (set_up). It asserts that the system has memory, and counts: a test
+ * looks at `live`, or calls count(), then what it measures, and looks at `peak` or `taken`. One thread runs all
+ * tests. */
 #include <torc/memory.h>
 
 #include "kit.h"

@@ -1,8 +1,8 @@
-/* Files of many descriptors of one kind: the time of the index, the schema, its link and its text does not grow with
- * the square of their number. Four times the descriptors may take ten times the CPU time plus 0.2 s: a cost that grows
- * with the square would take sixteen times. Each function of `rows` appends `n` descriptors of its kind, and what they
- * need, to a file of package p that is empty otherwise. many_links measures many files, each linked by itself.
- * texts_of_many_files does not measure: a walk would crash on a NULL. */
+/* Files of many descriptors of one kind: the time of the descriptor index, the schema, its link and its text does not
+ * grow with the square of their number. Four times the descriptors may take ten times the CPU time plus 0.2 s: a cost
+ * that grows with the square would take sixteen times. Each function of `rows` appends `n` descriptors of its kind, and
+ * what they need, to a file of package p that is empty otherwise. many_links measures many files, each linked by
+ * itself. texts_of_many_files does not measure: a walk would crash on a NULL. */
 #include <time.h>
 
 #include "kit.h"
@@ -88,7 +88,7 @@ static void nested(struct tc_buf *file, unsigned n)
     put_message(file, &m);
 }
 
-/* Messages within one another. */
+/* Messages within one another. sizes[i] is the size of a message with i - 1 others inside. */
 static void deep(struct tc_buf *file, unsigned n)
 {
     size_t *sizes = tc_calloc(n + 1, sizeof(*sizes));

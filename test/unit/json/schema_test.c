@@ -1,8 +1,9 @@
 /* Schemas: look-ups, files in any order and later ones, texts and templates, editions, imports, links that fail,
- * limits. Each test makes its own schema: that of test/json (kit_schema), or an empty one to which it adds files that
- * it writes field by field (kit.h). A schema takes files (torc_schema_add_file), and look-ups find nothing until
- * torc_schema_link has linked them. One thread uses it. Tests look inside the schema (json/model.h): failed_links and
- * sets compare its sizes, and links_of_new_files spoils the tables that a link must not walk. */
+ * limits. Each test makes its own schemas: that of test/json (kit_schema), or empty ones. A test that adds files writes
+ * them field by field (kit.h); only `files` adds those of test/json, one by one. A schema takes files
+ * (torc_schema_add_file), and look-ups find nothing until torc_schema_link has linked them. One thread runs all tests.
+ * Tests look inside the schema (json/model.h): failed_links and sets compare its sizes, and links_of_new_files spoils
+ * the tables that a link must not walk. */
 #include "kit.h"
 
 /* --- look-ups --- */
@@ -354,7 +355,7 @@ static void imports(void **state)
     torc_schema_free(s);
 }
 
-/* --- links that fail --- */
+/* --- links and sets --- */
 
 /* Appends the extension `more` of Old, with number 150. */
 static void put_extension(struct tc_buf *file)
@@ -380,7 +381,8 @@ static struct tc_buf late_file(const char *type)
     return file;
 }
 
-/* Asserts the JSON of an Old whose bytes have field 150, which only put_extension defines. */
+/* Asserts the JSON of an Old whose bytes have field 150. The field is unknown, and left out, unless a file with
+ * put_extension was linked. */
 static void converted(const torc_schema *s, const char *want)
 {
     char *text = NULL;
@@ -477,6 +479,8 @@ static void links_of_new_files(void **state)
     assert_non_null(torc_schema_find_message(s, "late.M"));
     torc_schema_free(s);
 }
+
+/* --- names and limits --- */
 
 /* Where a file and a type have one name, a name that ends in .proto means the file, and any other the type. A name with
  * a dot in front means the type. */

@@ -1,8 +1,9 @@
-/* Text of a .proto file: options of all kinds of descriptors, and what edition 2024 has. */
+/* torc_schema_describe on descriptors that a test writes field by field (kit.h): options of each kind of descriptor,
+ * keywords and features of the editions, kinds of imports, and groups. Each test makes and frees its own schemas. */
 #include "kit.h"
 
-/* Appends an options message as the field `field`: `deprecated` has the number `deprecated` in it (0: it has none), and
- * the features have the number `features`. The feature given is enforce_naming_style = STYLE_LEGACY. */
+/* Appends an options message as field number `field`. In the message, field number `deprecated` (0: none) is true, and
+ * field number `features` has enforce_naming_style = STYLE_LEGACY. */
 static void put_options(struct tc_buf *b, unsigned field, unsigned deprecated, unsigned features)
 {
     struct tc_buf options = {0}, set = {0};
@@ -13,7 +14,7 @@ static void put_options(struct tc_buf *b, unsigned field, unsigned deprecated, u
     put_part(b, field, &options);
 }
 
-/* Returns the message m with a field, a oneof, an extension range and a local message. It is exported. */
+/* Returns the exported message m: a field, a oneof with another field, an extension range and a local message. */
 static struct tc_buf a_message(void)
 {
     struct tc_buf m = {0}, f = field_of("F", 1, OPTIONAL, AN_INT32, NULL), nested = {0}, oneof = {0}, range = {0};
@@ -38,7 +39,8 @@ static struct tc_buf a_message(void)
     return m;
 }
 
-/* Returns a linked schema of a file of that edition, in which each kind of descriptor has all its options. */
+/* Returns a linked schema of one file of the edition, in which each kind of descriptor has options. The file has
+ * features and keywords of edition 2024, whatever the edition. */
 static torc_schema *schema_of(unsigned edition)
 {
     struct tc_buf features = {0}, m = a_message(), e = {0}, value = {0}, service = {0}, method = {0};
@@ -103,8 +105,8 @@ static void edition_2024(void **state)
     torc_schema_free(s);
 }
 
-/* Edition 2023 does not have the features and keywords of 2024, and proto3 has no features: protoc refuses what the
- * edition of a file does not have. */
+/* Edition 2023 does not have the features and keywords of 2024, and proto3 has no features. The text leaves them out,
+ * since protoc would refuse them. */
 static void earlier_editions(void **state)
 {
     static const char *const heads[] = {"syntax = \"proto3\"", "edition = \"2023\""};
@@ -139,7 +141,7 @@ static void earlier_editions(void **state)
     }
 }
 
-/* Features that older editions have are written on a message of an edition, and left out in proto2. */
+/* A feature that edition 2023 has (json_format) is written in a file of that edition, and left out in proto2. */
 static void features_without_an_edition(void **state)
 {
     static const unsigned editions[] = {998, 1000};
@@ -160,8 +162,8 @@ static void features_without_an_edition(void **state)
     }
 }
 
-/* Fields 10 and 11 of a file's descriptor name imports by their index, also as packed lists. Other indices are passed
- * over. */
+/* Fields 10 (public) and 11 (weak) of a file's descriptor hold indices of its imports, one by one or as a packed list.
+ * An index without an import is ignored. */
 static void kinds_of_imports(void **state)
 {
     struct tc_buf file = {0}, packed = {0};

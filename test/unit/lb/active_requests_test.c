@@ -1,5 +1,5 @@
 /* Counts of RPCs by endpoint: when they rise and fall, and in which order an RPC, its endpoint and the policy may end.
- * The test calls the trackers of a pick itself. */
+ * There is no policy: a test holds the policy's references, and calls the trackers of a pick itself (`finish`). */
 #include "lb/active_requests.h"
 
 #include "support/cmocka.h"

@@ -1,4 +1,4 @@
-/* The order of a list of addresses. */
+/* tc_addr_list_new on one endpoint with addresses of every family: the families alternate. */
 #include "lb/address_list.h"
 
 #include "support/case.h"

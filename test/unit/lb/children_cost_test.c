@@ -7,7 +7,8 @@
  * A case_fn is measured with FEW and with MANY children: an event may cost twice as much with MANY, which leaves room
  * for a logarithm. Two tests measure nothing: they assert which children end, and how many reports follow when many
  * children report together. The policies run over fakes/lb, on the test's thread and in virtual time. Child i is named
- * names[i] and has the one address addresses[i]; main owns both lists. */
+ * names[i] and has the one address addresses[i] (in endpoint_flaps it is an endpoint without a name); main owns both
+ * lists. */
 #include <stdio.h>
 
 #include "support/cmocka.h"
@@ -89,7 +90,7 @@ static struct tc_endpoints *make_tree(size_t n)
     return tc_endpoints_take_children(children, n);
 }
 
-/* Each of the *_config functions is a make_config_fn. */
+/* Each of the *_config functions is a make_config_fn (below). */
 static struct tc_lb_config *priority_config(struct tc_lb_config *child, size_t n)
 {
     struct tc_child_config list[MANY];
@@ -122,10 +123,12 @@ static struct tc_lb_config *manager_config(struct tc_lb_config *child, size_t n)
     return config;
 }
 
-/* Returns a config with the first n children, one reference. `child` is the config of each of them, borrowed. */
+/* Returns a config with the first n children, one reference. `child` (borrowed) is the config of each of them, in
+ * manager_config the config of each one's only target. */
 typedef struct tc_lb_config *make_config_fn(struct tc_lb_config *child, size_t n);
 
-/* Returns the policy after an update to n children of pick_first. The caller frees it with fake_lb_free. */
+/* Returns the policy after an update to n children; the `child` of make_config is pick_first. The caller frees it with
+ * fake_lb_free. */
 static struct fake_lb *open_policy(const char *policy, make_config_fn *make_config, size_t n)
 {
     struct fake_lb *f = fake_lb_new(policy);
@@ -136,7 +139,7 @@ static struct fake_lb *open_policy(const char *policy, make_config_fn *make_conf
 }
 
 /* A case opens a policy with n children, brings the policy to where the events begin, zeroes `spent`, makes EVENTS
- * events, and returns what they spent together. */
+ * events (each one change of state, or a round of several), and returns what they spent together. */
 typedef struct cost case_fn(size_t n);
 
 static void assert_same_cost(const char *name, case_fn *run)
@@ -148,7 +151,7 @@ static void assert_same_cost(const char *name, case_fn *run)
     assert_in_range(many.bytes, 0, few.bytes * 2);
 }
 
-/* Lets all n children fail, in order: priority makes each child when the one before has failed. */
+/* Lets all n children fail, in order, since priority makes a child only when the one before has failed. */
 static void fail_all(struct fake_lb *f, size_t n)
 {
     for (size_t i = 0; i < n; i++)

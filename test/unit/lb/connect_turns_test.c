@@ -1,4 +1,5 @@
-/* lb/connect_turns: the policies of a channel share the parts that may begin in one turn of the loop. */
+/* lb/connect_turns: the policies of a channel share the parts that may begin in one turn of the loop. A struct work
+ * plays a policy: do_parts counts its parts. It lives on the test's stack, so a test leaves none in line. */
 #include "lb/connect_turns.h"
 
 #include "support/cmocka.h"
@@ -92,7 +93,7 @@ static void short_ones_do_not_wait_for_long_ones(void **state)
     assert_int_equal(w[2].done, 1);
     assert_int_equal(w[0].done + w[1].done + w[2].done, 4 * TC_CONNECT_TURN_PARTS);
     assert_true(w[1].done >= TC_CONNECT_TURN_PARTS);
-    /* A turn that is cancelled while it waits does not run. */
+    /* A policy that is taken out of the line does no more parts. */
     uint32_t before = w[0].done;
     tc_list_remove(&w[0].turn.link);
     tc_loop_drain(loop);

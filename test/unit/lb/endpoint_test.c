@@ -1,4 +1,5 @@
-/* Endpoints: identity, equality, named lists, localities, and the map by address sets. */
+/* Endpoints: identity, equality, named lists, localities, and the map by address sets. fake_lb_endpoints
+ * (support/fakes/lb.h) makes endpoints from texts, and has the syntax. */
 #include "lb/endpoint.h"
 
 #include "support/cmocka.h"

@@ -185,7 +185,8 @@ static void a_failing_new_policy_takes_over(void **state)
     tc_loop_drain(f->loop);
 }
 
-/* The policy "early" reports, and asks for re-resolution, from inside create(). */
+/* --- "early", a policy that reports and asks for re-resolution from inside create() --- */
+
 static enum torc_connectivity early_state; /* the last state that create() reports */
 static unsigned early_live;                /* policies made and not shut down */
 

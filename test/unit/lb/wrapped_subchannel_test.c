@@ -1,5 +1,7 @@
-/* Wrapped subchannels in two layers: each policy finds its own wrapper from the outermost subchannel. After the
- * upper policy's shutdown the search for the upper wrapper finds none, and the lower wrapper can still be released. */
+/* Wrapped subchannels in two layers over fakes/lb: the wrapper of the lower policy, which is the outermost subchannel,
+ * has the upper policy's wrapper inside, and that has the fake's subchannel. Each policy finds its own wrapper from the
+ * outermost subchannel. After the upper policy's shutdown the search for the upper wrapper finds none, and the lower
+ * wrapper can still be released. One thread. */
 #include "lb/wrapped_subchannel.h"
 
 #include "support/cmocka.h"

@@ -1,9 +1,9 @@
-/* The index of file descriptors: files found by the symbols and extensions that they define, files that are refused,
- * the bound on memory, and files that are taken out again.
+/* The index of file descriptors: files found by name, and by the symbols and extensions that they define; files that
+ * are refused; the bound on memory; and files that are taken out again.
  *
- * The tests write each descriptor field by field, with the numbers of descriptor.proto. A descriptor is a tc_buf of its
- * bytes; put_part and add free the descriptor that they are given. The index has copies, and owns its files until
- * tc_descriptor_index_fini. One thread. */
+ * The tests write each descriptor field by field, with the numbers of descriptor.proto; malformed ones may have other
+ * bytes, too. A descriptor is a tc_buf of its bytes; put_part and add free the descriptor that they are given. The
+ * index keeps a copy of each file until tc_descriptor_index_cut or tc_descriptor_index_fini. One thread. */
 #include "proto/descriptor_index.h"
 
 #include <stdio.h>
@@ -64,7 +64,8 @@ static void put_extension(struct tc_buf *b, unsigned field, const char *name, co
 }
 
 /* Returns a/b.proto, package a.b, which imports c.proto and d.proto: message M { field f; oneof o; message N { g };
- * enum E { V }; extension within of x.Y }, enum T { W }, service S { method C }, extension e of x.Y. */
+ * enum E { V }; extension within of x.Y }, enum T { W }, service S { method C }, extension e of x.Y. The caller frees
+ * it. */
 static struct tc_buf whole_file(void)
 {
     struct tc_buf file = file_of("a/b.proto", "a.b"), m = named("M"), n = named("N"), e = named("E"), t = named("T"),
@@ -171,8 +172,8 @@ static void refuses_what_is_there(void **state)
     tc_descriptor_index_fini(&x);
 }
 
-/* Every prefix of a file, and the file with each byte changed in two ways, is refused or added. The block holds nothing
- * but the file, so that a sanitizer sees a read beyond it. */
+/* Every prefix of a file, and the file with each byte changed in two ways, is refused or added. Each lies in a block of
+ * exactly its size, so that a sanitizer sees a read beyond the end. */
 static void survives_malformed_files(void **state)
 {
     (void)state;
@@ -222,8 +223,8 @@ static void refuses_malformed_files(void **state)
     tc_descriptor_index_fini(&x);
 }
 
-/* Returns a file of `n` small descriptors, whose full names have a little more than `scope` bytes. The file's name is a
- * part of them, so files of different names share no symbol. The caller frees the file. */
+/* Returns a file of `n` small descriptors, whose full names have a little more than `scope` bytes. Each full name
+ * contains the file's name, so files of different names share no symbol. The caller frees the file. */
 static struct tc_buf long_names(const char *name, size_t scope, unsigned n)
 {
     char text[4096], small[16];

@@ -1,9 +1,11 @@
-/* proto3 JSON both ways: a text that is accepted becomes a message, goes through the wire form, and becomes JSON again;
- * a text that is refused has an error. Also the limits of depth and memory.
+/* proto3 JSON both ways, and the limits of depth and memory.
  *
- * `same` and `becomes` are for texts that are accepted, `refuse` for the others. Messages are of the generated types of
- * xDS and of the well-known types. A message that is read lies in an arena, which ends with the function that made it.
- * A message that a test fills in itself is on the stack. One thread. */
+ * `round_trip`, `same` and `becomes` are for texts that are accepted: the text becomes a message, and the message
+ * becomes the expected JSON, both before and after it goes through the wire form. `refuse` is for texts that have an
+ * error. For limits, and for one direction alone, a test calls the functions of proto/json.h itself.
+ *
+ * Messages are of the generated types of xDS and of the well-known types. A message that is read lies in an arena of
+ * the function that reads it. A message that a test fills in itself is on the stack. One thread. */
 #include "proto/json.h"
 
 #include <math.h>
@@ -403,7 +405,7 @@ static void test_maps(void **state)
     refuse(ORCA, "{\"request_cost\":[]}", "field request_cost: must be an object");
     same(ROUTE, "{\"typed_per_filter_config\":{\"router\":{\"@type\":\"" URL
                 "envoy.extensions.filters.http.router.v3.Router\"}}}");
-    /* the last entry of a key wins; an entry without value has the default */
+    /* the last entry of a key wins; a missing key or value is the default */
     struct tc_arena arena;
     struct tc_validation_errors errors = {0};
     ProtobufCMessage *m;
@@ -469,7 +471,7 @@ static void test_any_of_unknown_type(void **state)
     char *out = print(&any.base, NULL);
     assert_string_equal(out, "{\"@type\":\"" URL "envoy.config.core.v3.Locality\",\"value\":\"CgV4\"}");
     tc_free(out);
-    /* of a type whose content has a member `value` */
+    /* types whose JSON in an Any has a member `value`: bytes that are not of the type are `@value` */
     static const char *const valued[] = {"google.protobuf.StringValue", "google.protobuf.Any",
                                          "envoy.config.core.v3.HeaderValue"};
     for (size_t i = 0; i < TC_ARRAY_LEN(valued); i++) {
@@ -485,7 +487,7 @@ static void test_any_of_unknown_type(void **state)
     same(ANY, "{\"@type\":\"" URL "envoy.config.core.v3.Locality\",\"value\":\"CgV4\"}");
     refuse(ANY, "{\"@type\":\"" URL "envoy.config.core.v3.Locality\",\"value\":\"*\"}",
            "field value: must be a base64 string");
-    /* HeaderValue has a field of that name. */
+    /* HeaderValue has a field `value`, which is text, not base64. */
     same(ANY, "{\"@type\":\"" URL "envoy.config.core.v3.HeaderValue\",\"value\":\"CgV4\"}");
 }
 

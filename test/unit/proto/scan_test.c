@@ -1,9 +1,10 @@
-/* proto/scan: messages that it refuses, fields that it strips, and the bound on its memory.
+/* proto/scan: messages that it accepts and refuses, fields that it strips, and the bound on its memory.
  *
- * Messages are written byte by byte, as the wire has them (BYTES), or are built in a buffer that the test frees.
- * `accept` asserts that a message is accepted and what is left of it. `refuse` and `refuse_with` assert the whole text
- * of the error. Each of them makes and frees its own output and errors. One thread. The last test reads the peak of
- * resident memory of the whole process, so what earlier tests have used may hide some of the growth. */
+ * Messages are written byte by byte, as the wire has them (BYTES), or are built in memory that the test frees. `accept`
+ * asserts that a message is accepted and what is left of it. `refuse` and `refuse_with` assert the whole text of the
+ * error. These three make and free output and errors of their own; tests that call tc_scan do so themselves. One
+ * thread. test_hostile_sizes_stay_small measures the memory of the process: what earlier tests freed may still be
+ * resident, and hides some of the growth. */
 #include <string.h>
 
 #include "proto/scan.h"
@@ -194,8 +195,8 @@ static void test_strings(void **state)
     accept(&google__protobuf__any__descriptor, BYTES("\x12\x03\xff\x00\xc0"), NULL);
 }
 
-/* Appends the content of a Value that is a list of one Value, which is such a list again: n lists, so 2 * n messages
- * within the Value. The innermost Value is empty. */
+/* Appends the content of a Value: n lists within each other, of one Value each. So there are 2 * n messages within the
+ * outermost Value. The innermost Value is empty. */
 static void nested_values(struct tc_buf *out, size_t n)
 {
     TC_VEC(size_t) sizes = {0};
@@ -296,8 +297,8 @@ static void test_texts_and_values_in_all(void **state)
     tc_buf_fini(&in);
 }
 
-/* Each message, a prefix of `in` or `in` with one byte set to any value, is either accepted without an error or refused
- * with one. */
+/* Each prefix of a message, and the message with each byte set to each value, is either accepted without an error or
+ * refused with one. */
 static void test_any_byte(void **state)
 {
     (void)state;

@@ -1,9 +1,9 @@
 /* proto/unpack: messages in an arena, the arena's budget, hostile messages, maps. proto/types: the index of types.
  *
- * Messages are written byte by byte, as the wire has them (BYTES), or as JSON that `wire` packs. Each test makes its
- * own arena, which owns the unpacked message until tc_arena_fini. An arena with the budget 0 has no limit. One thread.
- * The peak of test_hostile_sizes_stay_small is that of the whole process, so what earlier tests have used may hide some
- * of the growth. */
+ * Messages are written byte by byte, as the wire has them (BYTES), or as JSON that `wire` packs. A test that unpacks
+ * makes arenas of its own; an arena owns the unpacked message until tc_arena_fini. An arena with the budget 0 has no
+ * limit. One thread. test_hostile_sizes_stay_small measures the memory of the process: what earlier tests freed may
+ * still be resident, and hides some of the growth. */
 #include "proto/unpack.h"
 
 #include <stdlib.h>
@@ -102,7 +102,8 @@ static void test_unknown_fields_leave_no_trace(void **state)
     tc_arena_fini(&arena);
 }
 
-/* Where tc_scan strips fields, the length of the message around them keeps its width: here two bytes for 3. */
+/* Where tc_scan strips fields, the length of the message around them keeps its width: here the length 3 has two
+ * bytes. */
 static void test_padded_lengths_unpack(void **state)
 {
     (void)state;

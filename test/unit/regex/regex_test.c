@@ -239,7 +239,7 @@ static void rewriting_has_a_budget(void **state)
     tc_buf_clear(&out);
     tc_regex_replace_all(r, tc_slice_of(text, 100), tc_slice_str("x"), &steps, &out);
     assert_memory_equal(out.data, text, 100);
-    /* A value of ordinary length is replaced whole, even by this pattern. */
+    /* In a text of ordinary length all matches are replaced, even with this pattern. */
     steps = TC_REGEX_REPLACE_STEPS;
     tc_buf_clear(&out);
     tc_regex_replace_all(r, tc_slice_of(text, 1500), tc_slice_str("x"), &steps, &out);
@@ -276,8 +276,8 @@ static void all_matches_are_replaced(void **state)
     assert_replaced("", "-", "\xc3\xa9\xc3", "-\xc3\xa9-\xc3-"); /* an empty match does not split a character */
 }
 
-/* Replaces all matches in `text_len` letters "a" by a rewrite that repeats `unit` until it has `rewrite_len` bytes.
- * Asserts that the result is TC_REGEX_REPLACED_MAX_BYTES long and that each byte is `expected`. */
+/* Replaces all matches in a text of `text_len` letters "a". The rewrite repeats `unit` until it has `rewrite_len`
+ * bytes. Asserts that the result is TC_REGEX_REPLACED_MAX_BYTES long and that each byte is `expected`. */
 static void assert_cut(const char *pattern, const char *unit, size_t rewrite_len, size_t text_len, char expected)
 {
     uint64_t steps = UINT64_MAX;

@@ -2,8 +2,8 @@
  * fail.
  *
  * Each test makes a fixture: a loop, a resolver of one target that has looked up once, and the counts of its results.
- * The resolver points to `env`, so the fixture does not move. `fini` frees all of it. One thread, which turns the
- * loop. */
+ * on_result stands for the channel and its policy. The resolver points to `env`, so the fixture does not move. `fini`
+ * frees all of it. One thread, which turns the loop. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -43,7 +43,7 @@ static bool known(void *arg, struct tc_slice scheme)
     return tc_resolver_find(scheme) != NULL;
 }
 
-/* Starts a resolver of the target and waits for its first result. `refuse`: as in the fixture. */
+/* Starts a resolver of the target and runs what is due, which brings the first result. `refuse`: as in the fixture. */
 static void init(struct fixture *f, const char *target, bool refuse)
 {
     *f = (struct fixture){.refuse = refuse};
@@ -117,8 +117,8 @@ static uint64_t until_next(struct fixture *f)
     return waited;
 }
 
-/* Asserts the next 12 waits: 1 s, then 1.6 times as long each time, 120 s at most. A wait may be 20 % shorter or
- * longer, and 10 ms more for the steps of until_next. */
+/* Asserts the next 12 waits: 1 s, then 1.6 times as long each time, 120 s at most. Each wait may be 20 % shorter or
+ * longer (jitter), and another 10 ms for the steps of until_next. */
 static void expect_backoff(struct fixture *f)
 {
     double expected = 1000;

@@ -2,7 +2,8 @@
  *
  * test_environment sets variables of the process's environment, and unsets all of them before and after.
  * test_resolution passes the proxy as the option, so that the environment does not count; the proxy is an IP address,
- * so nothing is looked up. Each helper makes and frees its own class, target, resolver and loop. One thread. */
+ * so nothing is looked up. expect_proxy and expect_resolved make and free a target and a class each; expect_resolved
+ * also a resolver, and a real loop, which it turns. One thread. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -81,7 +82,7 @@ static void test_exemptions(void **state)
     assert_false(exempt("10.0.0.0/8", "a10.test"));
 }
 
-/* Unsets the variables that name or exempt proxies. */
+/* Unsets the variables that name proxies or exempt hosts. */
 static void clean(void)
 {
     static const char *const names[] = {"grpc_proxy", "https_proxy", "http_proxy", "no_grpc_proxy", "no_proxy"};
@@ -96,7 +97,7 @@ static bool known(void *arg, struct tc_slice scheme)
     return true;
 }
 
-/* Asserts which proxy a target has; "" is none. `option` may be NULL. */
+/* Asserts which proxy a target has; "" is none. `option` is the channel's; NULL: the environment decides. */
 static void expect_proxy(const char *text, const char *option, const char *wanted)
 {
     struct tc_target t;
@@ -153,7 +154,8 @@ static void test_environment(void **state)
     clean();
 }
 
-/* Set by on_result: the number of results, and the address of the last one, with what its proxy is asked. */
+/* Set by on_result: the number of results; and of the last result its address, the target that the proxy is asked for,
+ * and the value of Proxy-Authorization. */
 struct seen {
     int results;
     char target[64], authorization[64], addr[64];
@@ -176,8 +178,9 @@ static bool on_result(void *arg, struct tc_resolver_result *r)
     return true;
 }
 
-/* Resolves the target `text` with the proxy `url`. Asserts that the result is the proxy's address, that the proxy is
- * asked for `target`, and with which authorization ("": none). The channel's authority stays that of the target. */
+/* Resolves the target `text` with the proxy `url`, which must name 127.0.0.1:3128. Asserts that the result is this
+ * address, and that the proxy is asked for `target` with this authorization ("": none). Asserts as well that the
+ * channel's authority stays that of the target, unless `target` is percent-encoded. */
 static void expect_resolved(const char *text, const char *url, const char *target, const char *authorization)
 {
     struct tc_loop *loop = tc_loop_new(NULL);

@@ -1,8 +1,8 @@
 /* Parsing target URIs, the resolvers' default authorities and errors, resolvers of literals, and the registry.
  *
  * A target's scheme counts as known if the registry has it, or if it is "xds", which api/builtin.c would register.
- * Each helper makes and frees its own target. A class that a test registers stays in the registry of the process. One
- * thread; only test_literals has a loop. */
+ * Every function that parses a target frees it. A class that a test registers stays in the registry of the process. One
+ * thread; only test_literals has a loop, a manual one. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -27,7 +27,8 @@ static void expect(const char *text, const char *scheme, const char *authority, 
     tc_target_fini(&t);
 }
 
-/* Asserts that `rest` follows the scheme of the target; NULL: that the target is malformed. */
+/* Asserts that `rest` is what follows the scheme and its colon, or the whole of a bare target; NULL: that the target is
+ * malformed. */
 static void expect_rest(const char *text, const char *rest)
 {
     struct tc_target t;
@@ -216,7 +217,7 @@ static void test_authorities(void **state)
 /* Set by on_result. */
 struct seen {
     size_t results, n; /* n: the endpoints of the last result */
-    char *first;       /* the address of its first endpoint (tc_free) */
+    char *first;       /* the address of the last result's first endpoint (tc_free) */
 };
 
 static bool on_result(void *arg, struct tc_resolver_result *r)

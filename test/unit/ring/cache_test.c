@@ -1,4 +1,7 @@
-/* Rings that a process shares: when two are the same, and how long a ring lives. */
+/* Rings that a process shares: when two have one id, how long a ring lives, and threads that share rings.
+ *
+ * The cache belongs to the process. Each test drops all references that it has taken, so the cache is empty between
+ * tests. threads_share_rings runs get_and_drop on four threads; all else runs on the test's thread. */
 #include "ring/cache.h"
 
 #include <pthread.h>

@@ -2,8 +2,8 @@
  * that are valid; keys and weights that could make a build slow; walks; ids in the cache.
  *
  * Most tests fill a struct hosts, which owns its keys until `drop`. normalise() and locality() scale the weights as
- * Envoy does before it builds a table. Tables are compared slot by slot, or by a CRC-32 of their items. All random
- * numbers have fixed seeds. One thread. */
+ * Envoy does before it builds a table. Tables are compared slot by slot, or by their first slots and a CRC-32 of all.
+ * All random numbers have fixed seeds. One thread. */
 #include "ring/maglev.h"
 
 #include <endian.h>
@@ -24,7 +24,8 @@
 
 enum { HOSTS = 1100 };
 
-/* Hosts, with the weights that Envoy gives them. The weights in `items` are not used. */
+/* Hosts with their weights, first as configured, then scaled by normalise() or locality(). The weights in `items` stay
+ * 0: tables do not use them. */
 struct hosts {
     struct tc_ring_item items[HOSTS];
     double weights[HOSTS];
@@ -82,7 +83,7 @@ static uint32_t crc_of(const struct tc_ring *r)
     return ~crc;
 }
 
-/* Asserts the CRC-32 of the table (0: none is known), its first slots, and the number of slots of each host (NULL: not
+/* Asserts the CRC-32 of the table (0: not asserted), its first slots, and the number of slots of each host (NULL: not
  * asserted). */
 static void assert_table(const struct hosts *h, uint32_t size, uint32_t crc, const char *first, const char *counts)
 {
@@ -268,7 +269,7 @@ static void table_make(const struct hosts *h, uint32_t size, uint32_t *table)
 
 /* Most numbers of hosts lie around 32, from which on paths are advanced together, and around 256, the most paths that
  * are advanced together. Some tables have fewer slots than hosts. The keys begin alike or are short. In half of the
- * cases they are drawn from 300 keys, so that hosts share keys. */
+ * cases the hosts' keys are drawn from 300 keys, so that hosts share keys. */
 static void tables_of_the_plain_construction(void **state)
 {
     TC_CASE(MG19);
@@ -307,7 +308,7 @@ static void the_order_of_the_list_does_not_count(void **state)
     TC_CASE(MG07);
     TC_CASE(PD06);
     (void)state;
-    struct hosts h = {0}, shuffled = {0};
+    struct hosts h = {0}, shuffled = {0}; /* `shuffled` borrows the keys of `h` */
     struct tc_rng rng;
     tc_rng_init_seed(&rng, 7);
     for (unsigned i = 0; i < 200; i++)
@@ -332,7 +333,7 @@ static void the_order_of_the_list_does_not_count(void **state)
     drop(&h);
 }
 
-/* Envoy tries a refused host again with hash ^ (2^64 - attempt). */
+/* When the host of a hash is refused, Envoy looks for another with hash ^ (2^64 - attempt), attempt 1, 2, ... */
 static void the_hash_of_further_attempts(void **state)
 {
     TC_CASE(MG08);
@@ -443,8 +444,8 @@ static uint64_t undo_shift(uint64_t x, int bits)
     return y;
 }
 
-/* Returns the key of eight bytes whose XXH64 with seed 1 is `hash`, as a little-endian number: undoes each step of
- * XXH64. */
+/* Returns the key of eight bytes whose XXH64 with seed 1 is `hash`. The key is returned as the number whose
+ * little-endian bytes it is. Undoes each step of XXH64. */
 static uint64_t key_with_hash(uint64_t hash)
 {
     uint64_t x = undo_shift(hash, 32) * inverse_of(XXH_PRIME64_3);
@@ -497,7 +498,8 @@ static void chosen_keys(void **state)
 }
 
 /* The most uneven weights: after round 1 only the heaviest item claims. To look at each item in each round would take
- * 47,500 million steps; the heap takes few. The build may take 30 times the CPU time of a build with equal weights. */
+ * 47,500 million steps; the heap takes few. The build may take 30 times the CPU time of a build of 5,000 items of equal
+ * weight. */
 static void extreme_weights(void **state)
 {
     (void)state;
@@ -554,7 +556,8 @@ static void the_walk_reaches_all(void **state)
     drop(&h);
 }
 
-/* A table has another id than a ring, than a table with other weights, and than a table of another size. */
+/* A table has another id than a ring, than a table with other weights, and than a table of another size. The cache
+ * finds a table by its id until the last reference is dropped. */
 static void identities(void **state)
 {
     (void)state;

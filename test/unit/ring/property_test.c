@@ -1,7 +1,7 @@
-/* Compares 100,000 rings with a naive construction, entry by entry: a ring of a random set is built, and then updated
- * in four steps. Keys (up to 199 bytes, some equal), weights, sizes and caps are random, with a fixed seed. Also tests
- * the sort alone, against qsort. The naive construction is struct model. Its entries are ordered by hash and then by
- * item, as those of a ring are. One thread. */
+/* Compares 100,000 rings with a naive construction (struct model), entry by entry: a ring is built of a random set, and
+ * then updated four times, each time to a changed set. Keys (up to 199 bytes, some equal), weights, sizes and caps are
+ * random, with a fixed seed. Also tests the sort alone, against qsort. The entries of a ring are ordered by hash and
+ * then by item, and so are those of a model. One thread. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
-/* The ring against published vectors: Envoy's rings, grpc-go's key form, histograms and boundaries.
+/* The ring against published vectors: XXH64, Envoy's rings and histograms, and grpc-go's key form. Also the bounds of
+ * size and weight, equal keys, and the rings that ring.c and update.c draw.
  *
- * ports_ring makes rings with the keys of Envoy's tests, and keys_ring rings with other keys. Each returns one
- * reference, which the test drops. Expected entries are (hash, item), in the ring's order. An item is the index of a
- * key. One thread. */
+ * ports_ring makes rings with keys as most of Envoy's tests have them, 127.0.0.1 and a port; keys_ring makes rings with
+ * any keys. Each returns one reference, which the test drops. Expected entries are (hash, item), in the ring's order.
+ * An item is the index of a key. One thread. */
 #include "ring/ring.h"
 
 #include <inttypes.h>

@@ -1,6 +1,7 @@
-/* Compares updated rings with rings built from nothing. Searches a ring so large that its index is sparse.
+/* Compares updated rings with rings built from nothing. Two tests are about builds alone: the order of many entries of
+ * equal hash, and the search in a ring so large that its index is sparse.
  *
- * A struct set has up to ITEMS_MAX items; change() makes the next set of it. A struct many has thousands of items and
+ * A struct set has up to ITEMS_MAX items; change() makes the next set from it. A struct many has thousands of items and
  * their ring: begin() remembers the items, a test changes them, and step() updates the ring and compares it. All random
  * numbers have fixed seeds. Tests look inside the ring (ring/ring_internal.h). One thread. */
 #include <stdio.h>
@@ -69,8 +70,8 @@ static void change(struct set *b, const struct set *a, struct tc_rng *rng, uint6
     }
 }
 
-/* Asserts that two rings of n items have the same entries and counts, and that 100 hashes find the same entries: 50 are
- * random, 50 are next to the hash of an entry or equal to it. */
+/* Asserts that two rings of n items have the same entries and counts. If they have entries, asserts that 100 hashes
+ * find the same entries: 50 are random, 50 are next to the hash of an entry or equal to it. */
 static void assert_same(const struct tc_ring *a, const struct tc_ring *b, size_t n, struct tc_rng *rng)
 {
     assert_int_equal(tc_ring_size(a), tc_ring_size(b));
@@ -229,7 +230,7 @@ static void thousands_of_entries_come_and_go(void **state)
     tc_ring_unref(m.ring);
 }
 
-/* As the number of items grows and shrinks, the number of entries that most items have passes several whole numbers. */
+/* As items are added and removed, the mean number of entries of an item passes several whole numbers. */
 static void shares_pass_whole_numbers(void **state)
 {
     (void)state;

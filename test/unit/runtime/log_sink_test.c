@@ -1,8 +1,10 @@
-/* Log sinks of runtimes: which lines they get, by which levels, until when, and what is refused.
+/* Log sinks of runtimes: which lines they get, by which levels, until when, and what is refused. Also the characters of
+ * a line that are replaced, seen in the process's sink.
  *
- * set_up gives the process a sink of its own, `process`, with all levels off; tear_down restores standard error. A
- * struct lines is the argument of a sink and outlives the sink's runtime. Each test frees its runtimes. The test's
- * thread drives most runtimes (say_in); those of make_and_free have threads of their own. */
+ * set_up gives the process a sink of its own, `process`, and turns the process's levels off; tear_down restores
+ * standard error. Sinks are called on the test's thread, which drives their runtimes. Only make_and_free differs: it
+ * runs on four threads, and its runtimes have threads of their own, which call the sinks. The argument of a sink
+ * outlives the sink's runtime. Each test frees its runtimes. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -17,7 +19,8 @@
 #include "support/check.h"
 #include "support/cmocka.h"
 
-/* The argument of a sink, which counts. n: lines; released: calls of on_release; after_release: lines after one. */
+/* The argument of on_line and on_release. n: lines; released: calls of on_release; after_release: lines that came after
+ * such a call. */
 struct lines {
     int n, released, after_release;
     char last[64]; /* "LEVEL MODULE MESSAGE", the level as a number */

@@ -1,9 +1,11 @@
-/* Driving a runtime: which thread drives, which ones wait, which are refused or cancelled. Also waits for a channel's
- * state, fork, and a peer that resets. The backend of kits/backends is on a real socket.
+/* Driving a runtime: which thread drives, which ones wait, which are refused or cancelled. Also posts, waits for a
+ * channel's state, the default runtime, a deadline that has passed, handles that are freed under a waiting thread,
+ * fork, and a peer that resets.
  *
- * The tests share one backend (kit_backends_one), whose counts go on from test to test. Each test makes and frees its
- * runtime and its channels. In TORC_RUNTIME_CALLER the test's threads drive the loop, and callbacks run on the thread
- * that drives. In TORC_RUNTIME_THREAD callbacks run on the runtime's thread. Time is real. */
+ * Sockets and time are real. Most tests call one backend, kit_backends_one, which runs on a thread of its own; its
+ * counts go on from test to test. Each test frees its channels and ends its runtimes. In TORC_RUNTIME_CALLER the test's
+ * threads drive the loop, and callbacks run on the thread that drives. A runtime of TORC_RUNTIME_THREAD, as the default
+ * runtime is, runs callbacks on its own thread. */
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -317,7 +319,7 @@ static void test_free_ends_calls(void **state)
     torc_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &done, &call, NULL);
     assert_int_equal(torc_runtime_free(rt), 0);
     assert_int_equal(done, 1000);
-    /* Handles may be freed after their runtime. */
+    /* Handles stay valid after the end of their runtime, until they are freed. */
     torc_result *r = torc_unary(ch, "a/b", "", 0, NULL);
     assert_int_equal(torc_error_code(torc_result_error(r)), TORC_ECLOSED);
     torc_result_free(r);

@@ -1,9 +1,10 @@
 /* Connections that a server closes and calls that it resets, to bound the cost of its clients: silent clients, in
  * every state of a connection, full tables of connections, and bytes queued for clients that do not read.
  *
- * Clients are fakes/h2 over fakes/pipe with addresses of the test's choice, on a manual loop. `init` makes loop and
- * server, whose default handler answers nothing: a call stays open until a test, its client or the server ends it.
- * knock, enter and enter_and_ask connect a client; `leave` frees it, before `fini` frees the server and the loop. */
+ * Clients are fakes/h2 over fakes/pipe with addresses of the test's choice, on a manual loop. Only silent_in_tls has a
+ * client with real TLS, of kits/tls_pair, which it frees itself. `init` makes loop and server, whose default handler
+ * answers nothing: a call stays open until a test, its client or the server ends it. knock, enter and enter_and_ask
+ * connect a client; `leave` frees it, before `fini` frees the server and the loop. */
 #include "base/mem.h"
 #include "server/call.h"
 #include "server/server.h"
@@ -201,6 +202,7 @@ static void silent_without_a_call(void **state)
     init(&f, &opts);
     struct guest g = enter(&f, "10.0.0.1:1");
     expect_idle_goaway(&f, &g);
+    /* The client answers no PING: the last GOAWAY and the close come 5 s later. */
     tc_loop_advance(f.loop, HANDSHAKE_MS);
     const struct fake_h2_frame *last = fake_h2_expect(g.peer, FAKE_H2_GOAWAY, 0);
     assert_non_null(last);
@@ -502,7 +504,7 @@ static void queued_bytes_are_bounded(void **state)
     tc_server_call_send(calls[1], tc_slice_of(message, 100000));
     tc_loop_drain(f.loop);
     tc_loop_advance(f.loop, 4999);
-    /* Nobody has waited for long: the call that exceeds the limit is reset. */
+    /* No call has waited for 5 s, and all hold the same: the call that exceeds the limit is reset. */
     tc_server_call_send(calls[2], tc_slice_of(message, 100000));
     tc_loop_drain(f.loop);
     assert_int_equal(f.ends, 1);

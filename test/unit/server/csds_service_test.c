@@ -1,9 +1,10 @@
 /* The client status service of a server: which requests share an answer, and when no answer is made.
  *
- * The test plays the maker of answers and, by fakes/h2 on a manual loop, the clients. `make` only notes that the
- * service wants an answer; the test delivers it later, by `made`. Answers are bytes of the test's choice, told apart by
- * the first one. All answers together may have 250,000 bytes. `setup` connects PEERS clients and stores the fixture in
- * *state; `teardown` frees it. */
+ * Service and server are real, with the methods of controlplane/csds. The test plays the maker of answers and, by
+ * fakes/h2 over fakes/pipe on a manual loop, the clients. `make` only notes that the service wants an answer. The test
+ * delivers the answer later: by `made`, or by tc_csds_service_made if the answer is too large. Answers are bytes of the
+ * test's choice, told apart by the first one. All answers together may have 250,000 bytes. `setup` connects PEERS
+ * clients and stores the fixture in *state; `teardown` frees it. */
 #include "server/csds_service.h"
 
 #include <stdio.h>

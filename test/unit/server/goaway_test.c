@@ -1,4 +1,5 @@
-/* How the server ends connections: clients that reset or ping too much, the drain, the age limit.
+/* How the server ends connections: clients that reset, ping too much or break the rules, the drain, the age limit,
+ * clients without an RPC. Also resets that end no connection.
  *
  * kits/server_pipe gives the server and one scripted client, on a manual loop. `init` connects the client to a server
  * with one method, /t.S/Hold, whose handler answers nothing: a call stays open until a test, the client or the server
@@ -108,8 +109,8 @@ static void on_log(enum torc_log_level level, const char *module, const char *me
     *(int *)arg += strstr(message, ": RPC reset with INTERNAL_ERROR: headers larger than the client takes (") != NULL;
 }
 
-/* Streams that the server gives up itself, for trailers larger than the client takes, do not count. The first one is
- * logged. */
+/* Streams that the server resets because their trailers are larger than the client takes do not count against the
+ * client. The first such reset is logged. */
 static void resets_of_our_own(void **state)
 {
     (void)state;
@@ -238,7 +239,7 @@ static void pings_after_an_early_one(void **state)
     fake_h2_headers(f.k.peer, 1, REQUEST, false);
     for (int i = 0; i < 6; i++) {
         assert_int_equal(f.ends, 0);
-        fake_h2_ping(f.k.peer, "12345678", false); /* each second one is 400 s after the last that was not early */
+        fake_h2_ping(f.k.peer, "12345678", false); /* if i is odd, 200 s after a PING that was not early: too early */
         tc_loop_drain(f.k.loop);
         tc_loop_advance(f.k.loop, 200000);
     }
@@ -382,11 +383,12 @@ static void max_age(void **state)
     init(&f, &opts);
     fake_h2_headers(f.k.peer, 1, REQUEST, false);
     tc_loop_drain(f.k.loop);
+    /* The age varies by 10 %. */
     tc_loop_advance(f.k.loop, 8999);
     assert_null(fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0));
     tc_loop_advance(f.k.loop, 2001);
     assert_non_null(fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0));
-    /* The PING stays unanswered: the last GOAWAY after 5 s, the end after the grace. */
+    /* The PING stays unanswered: the last GOAWAY comes 5 s after the first, the end of the call after the grace. */
     tc_loop_advance(f.k.loop, 5000);
     const struct fake_h2_frame *frame = fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0);
     assert_non_null(frame);
@@ -478,7 +480,8 @@ static void last_goaway_of_a_quiet_connection(void **state)
 
 /* --- a client without an RPC that has a stream in nghttp2 --- */
 
-/* A header block has no end (`part`), or the client does not read the answer to a request of an unknown method. */
+/* The client sends a header block without an end (`part`), or does not read the answers to two requests for an unknown
+ * method. Asserts that neither begins a call. */
 static void hold_without_an_rpc(struct fixture *f, bool part)
 {
     struct tc_server_counts counts;
@@ -497,7 +500,8 @@ static void hold_without_an_rpc(struct fixture *f, bool part)
     assert_int_equal(counts.open_connections, 1);
 }
 
-/* The connection ends in limit_ms. In the middle of this time the client shows that it lives. */
+/* Asserts that the connection has ended after limit_ms, although the client shows in the middle of this time that it
+ * lives. */
 static void expect_end_within(struct fixture *f, bool part, uint64_t limit_ms)
 {
     struct tc_server_counts counts;
@@ -512,7 +516,7 @@ static void expect_end_within(struct fixture *f, bool part, uint64_t limit_ms)
     assert_int_equal(counts.open_connections, 0);
 }
 
-/* The server waits for RPCs alone. `used`: an RPC runs when the drain begins. */
+/* A drain waits for RPCs, but not for a stream without an RPC. `used`: an RPC runs when the drain begins. */
 static void drain_without_an_rpc(void **state)
 {
     (void)state;

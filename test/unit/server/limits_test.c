@@ -1,5 +1,6 @@
 /* Limits of a server. Messages that it must not send: beyond its limit, and too long for gRPC's length prefix. RPCs
- * that take longer than their method allows. Clients that break the rules of HTTP/2. RPCs beyond max_handlers.
+ * that take longer than their method allows. Clients that break the rules of HTTP/2. RPCs beyond max_handlers, or
+ * beyond the max_calls of a default handler that was replaced.
  *
  * kits/server_pipe gives the server and a scripted client, on a manual loop. The tests of "the time of a method" and of
  * "HTTP/2" begin with timed_init, which makes one RPC, stream 1, whose handler answers nothing. timed_expect or
@@ -269,7 +270,7 @@ static void on_default(void *arg, struct tc_server_call *call)
         tc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
 }
 
-/* A default that replaces another counts the calls of both. */
+/* When a default handler replaces another, max_calls stays and counts the calls of both. */
 static void replaced_default(void **state)
 {
     (void)state;

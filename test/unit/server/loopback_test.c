@@ -1,9 +1,10 @@
-/* Unary RPCs of an HTTP/2 client to a server that echoes them, over real sockets: TCP, a Unix socket, and TLS.
+/* Unary RPCs of an HTTP/2 client to a server that echoes them, over real sockets: TCP, a Unix socket, and TLS. Also
  * TCP_USER_TIMEOUT of the connections that a server accepts.
  *
- * Client and server share one connection and one real loop, which the test's thread turns. `run` is a whole scene: it
- * makes the server and the connection, starts an RPC in each of 64 slots, and starts the next one in a slot when its
- * RPC ends, until `total` RPCs have ended. It asserts that each got OK and its own message, and frees all. */
+ * Client and server share one real loop, which the test's thread turns. Two functions are a whole scene each, and free
+ * what they make. `run` makes the server and one connection, starts an RPC in each of 64 slots, and starts the next RPC
+ * in a slot when the slot's RPC ends, until `total` RPCs have ended. It asserts that each got OK and its own message.
+ * user_timeout_of connects without HTTP/2, and reads the option from the accepted socket. */
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -33,7 +34,7 @@ struct slot {
     struct bench *b;
     struct tc_h2_stream *stream; /* NULL: the RPC has ended */
     struct tc_arena arena;       /* of the RPC; reset for the next one */
-    unsigned messages;           /* that came as the message was sent */
+    unsigned messages;           /* that came and equal the message that was sent */
 };
 
 /* Starts an RPC in a slot whose last RPC has ended. */
@@ -106,7 +107,7 @@ static void run(const char *address, const struct tc_server_opts *server_opts, s
     bool ready = false;
     char *message = test_malloc(message_len);
     for (size_t i = 0; i < message_len; i++)
-        message[i] = (char)(i % 251 + i / 251); /* no two pieces are alike */
+        message[i] = (char)(i % 251 + i / 251); /* a lost or exchanged frame shows */
     b.message = message;
     b.loop = tc_loop_new(NULL);
     struct tc_server *server = tc_server_new(b.loop, server_opts);
@@ -207,8 +208,8 @@ static bool read_user_timeout(void *owner, struct tc_bytestream *bs, torc_creden
     return true;
 }
 
-/* Listens on the address, by a socket of the caller's own if `adopt`. Returns TCP_USER_TIMEOUT of the connection that
- * is accepted. */
+/* Listens on the address. With `adopt` the server gets a socket that listens already. Returns TCP_USER_TIMEOUT of the
+ * connection that is accepted. */
 static int user_timeout_of(const char *address, bool adopt, uint64_t keepalive_ms, uint64_t timeout_ms)
 {
     int seen = -1;

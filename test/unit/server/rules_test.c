@@ -1,4 +1,5 @@
-/* The rules of gRPC for what a server takes and answers, against a scripted client (fakes/h2) on a manual loop.
+/* The rules of gRPC for what a server takes and answers, against a scripted client (fakes/h2 over fakes/pipe) on a
+ * manual loop.
  *
  * Most tests are lists of `expect`: one request on a connection of its own, and what must come back. The server has the
  * unary method /t.S/Unary; every other valid path reaches on_any. Both handlers echo. A test that needs more steps
@@ -142,7 +143,7 @@ static void http_of_requests(void **state)
     }
 }
 
-/* HTTP/2 allows no path without its first slash: nghttp2 resets such a request. */
+/* HTTP/2 demands that a path begin with a slash: nghttp2 resets a request with any other path. */
 static void paths(void **state)
 {
     TC_CASE(SV04);

@@ -140,8 +140,8 @@ static void ask(struct fixture *f, uint32_t id, const char *fields, const char *
     tc_loop_drain(f->k.loop);
 }
 
-/* Asserts that HEADERS of the stream have come, that the first of them have `part` in them, and whether they end the
- * stream. Frames before them are skipped. */
+/* Skips frames up to the next HEADERS frame of the stream. Asserts that it has come, that `part` is in it, and that it
+ * ends the stream exactly if `end` is set. */
 static void expect_headers(struct fixture *f, uint32_t id, const char *part, bool end)
 {
     const struct fake_h2_frame *frame = fake_h2_expect(f->k.peer, FAKE_H2_HEADERS, id);
@@ -469,8 +469,8 @@ static void too_many_streams(void **state)
     fini(&f);
 }
 
-/* Larger than the client's SETTINGS allow are the server's headers (part 0), its trailers (part 1), or a single block
- * that is both (part 2). */
+/* The server's headers (part 0), its trailers (part 1), or a single block that is both (part 2) are larger than the
+ * client's SETTINGS allow. */
 static void client_takes_few_headers(void **state)
 {
     TC_CASE(SV31);

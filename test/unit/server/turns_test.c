@@ -1,10 +1,11 @@
-/* Compressed messages of many clients (fakes/h2) of a server: what one turn of the manual loop does, and who waits
- * for whom.
+/* Compressed messages of many clients (fakes/h2 over fakes/pipe) of a server: what one turn of the manual loop does,
+ * and who waits for whom.
  *
- * The first GUESTS clients send or take compressed messages. One more, the last, is there for comparison. A compressed
- * message inflates to BYTES, which is the whole ration of a turn (io/ration.h). The server's handler reads all
- * messages, or sends one reply if `replies` is set. `init` or init_sending makes the loop, the server and the clients,
- * and `fini` frees them. */
+ * The first GUESTS clients send or take compressed messages. One more, the last, sends or takes a plain message for
+ * comparison. Two tests differ: in connections_share_a_turn the last client also sends a compressed message, in a
+ * second RPC; in who_goes_does_not_wait it is idle. A compressed message inflates to BYTES, which is the whole ration
+ * of a turn (io/ration.h). The server's handler reads all messages, or sends one reply if `replies` is set. `init` or
+ * init_sending makes the loop, the server and the clients, and `fini` frees them. */
 #include <limits.h>
 #include <stdio.h>
 
@@ -17,7 +18,7 @@
 
 enum { GUESTS = 8, STREAMS = 2, MESSAGES = 3, BYTES = 1 << 20 };
 
-/* An RPC of the guest and stream that its path has: "/t.S/" and two digits. */
+/* An RPC. Its path is "/t.S/" and two digits: the indexes of its guest and stream in `rpcs`. */
 struct rpc {
     struct tc_server_call *call;
     unsigned messages;
@@ -144,7 +145,8 @@ static void ask_with_bombs(struct fixture *f)
     }
 }
 
-/* Returns how many bombs were inflated for all guests but the last; *least and *most: for one of them. */
+/* Returns how many bombs were inflated for all guests but the last. Stores the least and the most for one of these
+ * guests. */
 static unsigned inflated(const struct fixture *f, unsigned *least, unsigned *most)
 {
     unsigned all = 0;
@@ -265,7 +267,7 @@ static void compressed_in_turns(size_t max_send_bytes)
     assert_true(f.rpcs[0][0].ended);
     assert_true(f.rpcs[1][0].ended);
     tc_loop_drain(f.loop);
-    assert_int_equal(queued_bytes(&f), tc_server_message_cost(BYTES)); /* the plain one, which exceeds its window */
+    assert_int_equal(queued_bytes(&f), tc_server_message_cost(BYTES)); /* the plain reply exceeds the window */
     fini(&f);
 }
 
@@ -273,8 +275,8 @@ static void replies_are_compressed_in_turns(void **state)
 {
     (void)state;
     compressed_in_turns(SIZE_MAX);
-    /* The limit is the reply's own size, which the largest size that gzip could make of it would exceed: the limit must
-     * be compared with the size that gzip makes. */
+    /* The limit is the size of the plain reply. An upper bound of the compressed size, taken before gzip runs, would
+     * exceed the limit: the limit must be compared with the compressed size itself. */
     compressed_in_turns(BYTES);
 }
 

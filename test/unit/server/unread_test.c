@@ -122,7 +122,7 @@ static void send_pieces(struct fixture *f, struct guest *g, uint32_t n, bool una
     }
 }
 
-/* Returns how many streams of the client ended with RESOURCE_EXHAUSTED since the last call. */
+/* Takes all frames that have come to the client. Returns how many of its streams they end with RESOURCE_EXHAUSTED. */
 static unsigned exhausted(struct guest *g)
 {
     const struct fake_h2_frame *frame;

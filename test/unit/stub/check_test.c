@@ -1,9 +1,9 @@
 /* Messages of the application that src/stub/check.c refuses before protobuf-c packs them. The error's text says why. It
  * names the field at fault, unless the outermost message itself is not initialised.
  *
- * `refused` and `taken` pack one message each, into an arena of their own. The tests make a good message from a blank
- * one, spoil one field at a time, and often mend it again to show that the field was the only fault. The types are in
- * kinds.proto and other.proto. One thread; no test keeps anything for the next. */
+ * `refused` and `taken` pack one message each, into an arena of their own. Most tests spoil one field of a blank
+ * message at a time, and often mend the field again to show that it was the only fault. The types are in kinds.proto
+ * and other.proto. One thread; no test keeps anything for the next. */
 #include <string.h>
 
 #include <torc/protobuf_c.h>

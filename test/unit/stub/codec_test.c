@@ -1,8 +1,8 @@
 /* torc_protobuf_c_pack and torc_protobuf_c_unpack: messages there and back, malformed bytes, limits on depth and on
  * memory, and the arena's own limit.
  *
- * Each test makes an arena, or has `refuse` make one, and frees it; messages and packed bytes live as long as their
- * arena. Errors belong to the test. hostile_test.c has more malformed bytes, check_test.c messages that are not
+ * Each test makes an arena, or has `refuse` make one, and frees it; unpacked messages and packed bytes live as long as
+ * their arena. Errors belong to the test. hostile_test.c has more malformed bytes, check_test.c messages that are not
  * packed. */
 #include <torc/protobuf_c.h>
 

@@ -1,8 +1,8 @@
-/* torc_protobuf_c_unpack on hostile bytes. They are refused with a text that says where and why, or read as protobuf
+/* torc_protobuf_c_unpack on hostile bytes, which are refused with a text that says where and why, or read as protobuf
  * demands.
  *
  * Each message is unpacked on a thread with a stack of 256 KiB, while the test's thread waits. The allocator of this
- * program counts the bytes that Torc holds. While a message is unpacked, they may grow by twice the budget of the
+ * program counts the bytes that Torc holds. While a message is unpacked, the count may grow by twice the budget of the
  * message (tc_unpack_budget), the message's own length, and SLACK. */
 #include <malloc.h>
 #include <pthread.h>
@@ -90,7 +90,8 @@ static struct attempt unpack(const ProtobufCMessageDescriptor *type, struct tc_s
     assert_int_equal(pthread_create(&thread, &small, attempt_run, &a), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     pthread_attr_destroy(&small);
-    size_t limit = TC_MAX(bytes.len * 32, (size_t)1024 * 1024) * 2 + bytes.len + SLACK; /* a block may be half full */
+    /* Twice the budget: a block of the arena may be half full. */
+    size_t limit = TC_MAX(bytes.len * 32, (size_t)1024 * 1024) * 2 + bytes.len + SLACK;
     size_t used = atomic_load(&peak) - before;
     if (used > limit)
         fail_msg("%zu bytes of memory for %zu bytes", used, bytes.len);
@@ -182,7 +183,7 @@ static void test_nested(void **state)
 }
 
 /* Lengths of 2 GiB and more, for fields of every kind that has a length and for an unknown field. The length is at the
- * end of the bytes, or 8 bytes follow. */
+ * end of the bytes, or 8 bytes follow. Then a length that reaches beyond the nested message that it is in. */
 static void test_lengths(void **state)
 {
     (void)state;
@@ -201,8 +202,8 @@ static void test_lengths(void **state)
             refused(tc_buf_slice(&bytes), TORC_EPARSE, part);
             tc_buf_fini(&bytes);
         }
-    REFUSED("\x8a\x01\x02\x72\x01", "field number 14 is cut short at byte 3");         /* in a nested message */
-    REFUSED("\x8a\x01\x02\x72\x01\x18\x01", "field number 14 is cut short at byte 3"); /* bytes follow the message */
+    REFUSED("\x8a\x01\x02\x72\x01", "field number 14 is cut short at byte 3");
+    REFUSED("\x8a\x01\x02\x72\x01\x18\x01", "field number 14 is cut short at byte 3"); /* a field follows the message */
 }
 
 static void test_groups(void **state)

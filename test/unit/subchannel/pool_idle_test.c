@@ -587,7 +587,7 @@ static void test_too_many_pings(void **state)
     assert_in_range(first_ping_ms(&places[0], 2 * expected), expected, expected + 1000);
     hold(1);
     assert_in_range(first_ping_ms(&places[1], 2 * expected), expected, expected + 1000);
-    /* So are connections that a cluster secures. Connections of another channel begin with its own time. */
+    /* The channel's connections that a cluster secures have the doubled time, too. Another channel has its own time. */
     struct tc_conn_config *own = config;
     config = tc_conn_config_secured(own, own->creds, own->server_name);
     give_up(1);

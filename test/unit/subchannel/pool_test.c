@@ -1,9 +1,10 @@
 /* The subchannel pool: states, backoffs, keys and the connect queue. No connection is ever made: an attempt is refused
  * by the test, times out, or is cancelled.
  *
- * There are two connectors. `start`, which setup gives to the pool, allows one open attempt, which the test refuses.
- * start_and_wait is for the tests of the connect queue: it allows any number of attempts, which stay open until the
- * pool cancels them. These tests also change the process's limit of descriptors, on which the queue's limits depend.
+ * There are two connectors. `start`, which setup gives to the pool, allows one open attempt at a time, until the test
+ * refuses it or the pool cancels it. start_and_wait is for the tests of the connect queue: it allows any number of
+ * attempts, which stay open until the pool cancels them. Some of these tests also change the process's limit of
+ * descriptors, on which the queue's limits depend.
  *
  * setup and teardown own the loop, the pool, the config and the endpoint. Each test releases its subchannels. The loop
  * is manual, on virtual time, and the test's thread turns it. */
@@ -256,7 +257,8 @@ static void test_backoff_outlives_its_policy(void **state)
     tc_loop_drain(loop);
     EXPECT(&s, TORC_CONNECTIVITY_IDLE, TORC_CONNECTIVITY_CONNECTING, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_int_equal(attempts, 1);
-    tc_loop_advance(loop, 750); /* the first backoff lasts 1.2 s at most, so its rest less than a new backoff: 0.8 s */
+    /* After 1.25 s the first backoff is over, which lasts 1.2 s at most. A new backoff would last 0.8 s at least. */
+    tc_loop_advance(loop, 750);
     EXPECT(&s, TORC_CONNECTIVITY_IDLE);
     tc_subchannel_connect(sc);
     assert_int_equal(attempts, 2);
@@ -437,7 +439,7 @@ static void test_silent_endpoints(void **state)
         sc[i] = make_numbered(i, &s);
     tc_loop_drain(loop);
     assert_int_equal(attempts, MOST);
-    /* Ten attempts are cancelled, and the attempts that are under way then time out. */
+    /* Ten attempts are cancelled, and ten others begin. Later all attempts that are under way time out. */
     for (int i = 0; i < 10; i++)
         tc_subchannel_release(sc[i]);
     tc_loop_drain(loop);

@@ -1,9 +1,10 @@
 /* Connections whose credentials change: the connection makes a new transport while the old one serves, and then lets
  * the old one go.
  *
- * The test's credentials do no handshake. They change when the test raises `epoch`, which a connection looks at after a
- * quarter to a half of refresh_ns (8 s): the first look comes after 2 to 4 s. The connector allows one open attempt,
- * which the test grants or refuses. The test plays the server at end 1 of each pipe.
+ * The handshake of the test's credentials passes the byte stream on unchanged, in the loop's next turn. The credentials
+ * change when the test raises `epoch`, which a connection looks at after a quarter to a half of refresh_ns (8 s): the
+ * first look comes after 2 to 4 s. The connector allows one open attempt at a time, until the test grants or refuses
+ * it, or the pool cancels it. The test plays the server at end 1 of each pipe.
  *
  * setup and teardown own the loop, the pool, the config, the endpoint and the pipes. Each test releases its
  * subchannels; the pool keeps a READY connection until the teardown. The loop is manual, on virtual time, and the

@@ -1,8 +1,8 @@
 /* Further connections of subchannels (A105) in the connect queue: each needs a descriptor besides the first one's.
  *
- * 100 servers allow no stream on the first connection, and never answer the attempt to have a further one. An RPC waits
- * for a stream of each server, so each subchannel wants a further connection. With 128 descriptors the queue lets 64
- * further connections of one channel and locality be attempted at a time.
+ * 100 servers allow no stream on the first connection, and never answer the attempt to have a further one. Each server
+ * has one RPC that waits for a stream, so each subchannel wants a further connection. With 128 descriptors the queue
+ * lets 64 further connections of one channel and locality be attempted at a time.
  *
  * setup and teardown own the loop, the pool, the credentials, the servers, their subchannels and the waits. Each test
  * frees its configs. The loop is manual, on virtual time, and the test's thread turns it. */
@@ -38,7 +38,8 @@ static struct tc_capacity_wait waits[SERVERS];
 static struct tc_scaling scaling;
 static struct rlimit before; /* the limit of descriptors, which the teardown restores */
 
-/* Moves time by `ms`, and turns the loop until nothing is queued: the queue begins 16 connections in each turn. */
+/* Moves time by `ms`, and turns the loop until nothing is left to do: the connect queue begins at most 16 connections
+ * in each turn. */
 static void run(uint64_t ms)
 {
     tc_loop_advance(loop, ms);
@@ -164,7 +165,7 @@ static void on_capacity(struct tc_capacity_wait *wait, struct tc_transport *t)
     (void)wait, (void)t;
 }
 
-/* Connects to each server, then has an RPC wait for a stream of each. */
+/* Connects to each server, then has one RPC for each server wait for a stream. */
 static void servers_starve(struct tc_conn_config *channel)
 {
     for (int i = 0; i < SERVERS; i++) {

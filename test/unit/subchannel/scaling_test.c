@@ -1,9 +1,10 @@
 /* Several connections of one subchannel (A105), against peers that the test drives frame by frame.
  *
- * The connector allows one open attempt, which the test grants or refuses. Each granted attempt makes the next peer,
- * with a limit of streams. RPCs start on subchannel 0, in the order of `rpcs`; a test then asserts by AT where each RPC
- * is: on which transport, in the queue (WAITS), sent back to its pick (SENT_BACK), or ended (NOBODY). on_capacity
- * asserts in each test that the RPCs are served in the order in which they started.
+ * The connector allows one open attempt at a time, until the test grants or refuses it, or the pool cancels it. Each
+ * granted attempt makes the next peer, with a limit of streams. RPCs start on subchannel 0, in the order of `rpcs`; a
+ * test then asserts by AT or count_at where the RPCs are: on which transport, in the queue (WAITS), sent back to their
+ * pick (SENT_BACK), or ended (NOBODY). on_capacity asserts in each test that the RPCs are served in the order in which
+ * they started.
  *
  * setup and teardown own all that the static variables point to, `transports` excepted. The loop is manual, on virtual
  * time, and the test's thread turns it. Read first: grant, rpc_open, on_capacity. */

@@ -1,9 +1,9 @@
-/* Side streams of a connection against peers that the test drives frame by frame: which watches share a stream, its
- * backoff, its pace, its place beside the RPCs, and what its watches hear.
+/* Side streams against peers that the test drives frame by frame: which watches share a stream, its backoff, its pace,
+ * its place beside the RPCs, and what its watches hear.
  *
- * `set` is a set of side streams without a connection: the test itself gives it a transport (tc_side_streams_use), and
- * transport i leads to peer i. setup connects to peer 0. Each watch has a number, the request is the least number of
- * the watches ("10"), and a watch notes what it hears ("a end:14 ").
+ * `set` belongs to no struct tc_connection: the test itself gives the set a transport (tc_side_streams_use). Transport
+ * i leads to peer i. setup connects to peer 0. Each watch has a number, a stream's request is the least number of its
+ * watches ("10"), and a watch notes what it hears ("a end:14 ").
  *
  * setup and teardown own all that the static variables point to. The loop is manual, on virtual time, and the test's
  * thread turns it. Read first: struct noted, requested. */
@@ -401,7 +401,8 @@ static void a_stream_waits_in_line(void **state)
     tc_arena_fini(&arena);
 }
 
-/* Side streams leave RPCs one stream of the peer's limit. When the limit falls, they close once an RPC waits. */
+/* Side streams leave RPCs one stream of the peer's limit. When the limit falls, side streams close once an RPC
+ * waits. */
 static void side_streams_leave_room_for_rpcs(void **state)
 {
     static const struct {
@@ -453,8 +454,8 @@ static void side_streams_leave_room_for_rpcs(void **state)
     tc_arena_fini(&arena);
 }
 
-/* The server ends a stream after it has allowed no more streams. The watch hears the end at once, and after the backoff
- * that there is no room. */
+/* The server lowers its limit of streams to 0, and then ends the stream. The watch hears of the end at once, and after
+ * the backoff that there is no room. */
 static void an_end_is_told_where_no_stream_is_allowed(void **state)
 {
     (void)state;
@@ -471,7 +472,7 @@ static void an_end_is_told_where_no_stream_is_allowed(void **state)
 }
 
 /* A server sends as fast as it can. The watch hears the first message at once. In each TC_SIDE_PACE_MS afterwards at
- * most TC_SIDE_MESSAGES messages are read, and at its end the watch hears the newest of them. */
+ * most TC_SIDE_MESSAGES messages are read, and when that time is over the watch hears the newest of them. */
 static void messages_are_read_at_a_pace(void **state)
 {
     (void)state;

@@ -1,5 +1,9 @@
-/* Waits in a world for more than an hour without a limit, and waits on a thread that did not make the world: the
- * process says why and aborts. Each test forks a process for such a wait. */
+/* Two kinds of wait end the process with SIGABRT and a reason on stderr: a wait without a limit that lasts more than an
+ * hour of the world's time, and a wait on a thread that did not make the world.
+ *
+ * For each wait `dies` forks a child process, which makes the world, and dies without freeing anything. In
+ * wait_elsewhere and poll_elsewhere the child's main thread makes the world, and a second thread waits. The test itself
+ * has no world. */
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>

@@ -1,4 +1,5 @@
-/* Shared by the tests of torc/testing.h: a server that says its name, and calls to it. Uses only Torc's public API. */
+/* Shared by the tests that are linked with libtorc-testing: a server that says its name, and calls to it. Uses only
+ * Torc's public API. */
 #ifndef TC_UNIT_TESTING_KIT_H
 #define TC_UNIT_TESTING_KIT_H
 
@@ -15,7 +16,7 @@ struct says {
     torc_server *server; /* the test's */
     const char *name;    /* borrowed; valid as long as the server */
     int fails;           /* how many of the next calls end with UNAVAILABLE */
-    int calls;           /* how many came */
+    int calls;           /* how many calls came */
     int64_t last;        /* when the last call came, by torc_time_ms */
 };
 

@@ -1,12 +1,14 @@
 /* LB policies of the application's own (torc/lb.h) in a world: children by config, configs that are refused, ends of
  * RPCs, timers, states that a policy must not have.
  *
- * Three policies are under test: "tally" counts what it is told; "nested" makes a child of its own kind; "shows"
- * publishes a state that the test chooses. Their state is struct tally, or the helper and static variables, so a
- * policy has nothing to free. Torc owns the helpers, and destroys the children that are left.
+ * The tests have three policies: "tally" counts what it is told; "nested" makes a child of its own kind; "shows"
+ * publishes a state that the test chooses. The state of "tally" is a struct tally of the test, that of "nested" and
+ * "shows" is the helper, so no policy has anything to free. Torc owns the helpers, and destroys the children that are
+ * left.
  *
- * Each test makes a world, frees its channels and servers, and then ends the world. Policies and handlers run on the
- * test's thread, inside a function that turns the world. Read first: struct tally, begin. */
+ * A test makes a world, or several one after another; it frees the channels and servers of a world, and then ends the
+ * world. Policies and handlers run on the test's thread, inside a function that turns or ends the world; check_config
+ * also runs inside torc_channel_new. Read first: struct tally, begin. */
 #include "unit/testing/kit.h"
 
 enum { SERVERS = 2 };
@@ -217,7 +219,7 @@ static void test_child_config_is_refused(void **state)
     }
 }
 
-/* A policy that makes a child of its own kind: more than 16 policies within each other are refused. */
+/* Records of the policies "nested". Each makes a child of its own kind; more than 16 nested policies are refused. */
 static struct {
     int made; /* policies that were made */
     torc_lb_helper *helpers[32];
@@ -373,7 +375,7 @@ static void reply_later(void *arg)
     torc_metadata_free(trailers);
 }
 
-static torc_testing *late_world;
+static torc_testing *late_world; /* of on_late; the test's */
 
 static void on_late(torc_server_call *call, const torc_message *request, void *arg)
 {
@@ -419,7 +421,7 @@ static void test_an_end_lets_the_next_go(void **state)
     for (int i = 0; i < n; i++)
         assert_int_equal(at[i], 2000 + 1000 * i);
     assert_int_equal(w.tally.placed, 3);
-    assert_true(w.tally.unplaced >= 3); /* two waited, one of them twice */
+    assert_true(w.tally.unplaced >= 3); /* two RPCs waited, one of them through two picks */
     assert_int_equal(w.tally.active, 0);
     assert_string_equal(w.tally.trailer, "sleepy");
     assert_true(w.tally.rows == 1200);
@@ -440,8 +442,7 @@ static void test_an_end_lets_the_next_go(void **state)
     assert_int_equal(w.tally.destroyed, 1);
 }
 
-/* A state that a policy must not have counts as TRANSIENT_FAILURE, here below weighted_target. */
-static int shown;
+static int shown; /* the state that the policy "shows" publishes */
 
 static void shows_update(void *state, const torc_lb_endpoint *const *endpoints, size_t n, const char *config_json)
 {
@@ -449,6 +450,7 @@ static void shows_update(void *state, const torc_lb_endpoint *const *endpoints, 
     torc_lb_update_state(state, (enum torc_connectivity)shown, "as it says");
 }
 
+/* A state that a policy must not have counts as TRANSIENT_FAILURE, here below weighted_target. */
 static void test_states_that_are_none(void **state)
 {
     (void)state;

@@ -1,10 +1,11 @@
-/* Servers of a world (torc/testing.h): handlers that answer late, stream, wait on a pool, and call other servers. The
- * order of events, which depends on the seed alone. What a server without options does. Keepalive between Torc's
- * clients and Torc's servers.
+/* Servers of a world (torc/testing.h): handlers that answer late, stream, wait on a pool, call another server, or poll
+ * a runtime. The order of events, which depends on the seed alone. What a server without options does. Keepalive
+ * between Torc's clients and Torc's servers.
  *
- * Each test makes the world, and frees its pool and its handles. Handlers run on the test's thread, inside a function
- * that turns the world, unless their method has a pool: these run on the pool's threads, and may block. One thread at a
- * time runs in a world, so handlers and tests share variables without locks. */
+ * A test makes `world`, or several one after another, frees its pool and its handles, and ends the world. The handlers
+ * of a method with a pool run on the pool's threads, and may block. All other handlers and callbacks run on the test's
+ * thread, inside a function that turns or ends the world. One thread at a time runs in a world, so handlers and tests
+ * share variables without locks. */
 #include "unit/testing/kit.h"
 
 #define SERVER "10.0.0.1:443"
@@ -238,12 +239,13 @@ static void test_a_relay(void **state)
 
 /* --- a handler on a pool that polls a runtime --- */
 
-/* The `arg` of on_poll: the runtime that the test polls, or whose callback blocks. */
+/* The `arg` of on_poll and on_polled. */
 struct polled {
-    torc_runtime *rt;
-    torc_channel *channel; /* the next callback calls /t.Test/Say on it; NULL: the callback does nothing */
+    torc_runtime *rt;      /* the test's; the test polls it, or its callback on_polled blocks */
+    torc_channel *channel; /* the next callback calls /t.Test/Say on it; NULL: the callback makes no call */
     int depth, deepest;    /* callbacks of the runtime that are under way; the most at once */
-    int64_t rest_ms;       /* how long the handler sleeps before it posts the callback; 0: it posts none */
+    int64_t rest_ms;       /* the handler sleeps so long, polls, and then posts the callback; 0: it posts the callback,
+                              and then polls */
 };
 
 static void on_polled(void *arg)
@@ -269,7 +271,7 @@ static void on_poll(torc_server_call *call, const torc_message *request, void *a
         assert_int_equal(torc_runtime_post(p->rt, on_polled, p), 0);
     } else {
         assert_int_equal(torc_runtime_post(p->rt, on_polled, p), 0);
-        assert_int_equal(torc_runtime_poll(p->rt, 100), 0); /* the callback before it has not returned */
+        assert_int_equal(torc_runtime_poll(p->rt, 100), 0); /* an earlier callback has not returned */
     }
     torc_server_call_reply(call, "polled", 6);
 }
@@ -333,7 +335,7 @@ static void on_number(torc_server_call *call, const torc_message *request, void 
     torc_server_call_reply(call, torc_message_data(request), torc_message_size(request));
 }
 
-/* Runs CALLS calls on four runtimes at once, and stores the order in which they end. */
+/* Runs CALLS calls on four runtimes at once, and stores the order in which the calls end. */
 static void order_run(uint64_t seed, struct order *order)
 {
     struct torc_handler handler = {TORC_SIZE(torc_handler), .unary = on_number};
@@ -440,7 +442,7 @@ static void send_one(void *arg)
     torc_server_call_send(arg, "x", 1, 0, 0);
 }
 
-/* Sends a message SEND_AFTER_MS after the call's begin, and never ends the call. */
+/* Sends a message SEND_AFTER_MS after the call began, and does not end the call before the RPC is over. */
 static void on_hold_and_send(torc_server_call *call, void *arg)
 {
     on_hold(call, arg);
@@ -495,7 +497,7 @@ static void test_too_many_pings(void **state)
             assert_int_equal(say(channel, NULL, said), TORC_STATUS_OK);
             assert_int_equal(torc_testing_advance(world, 300000), 0);
         }
-        /* Of pings each 10 s, 20 s and 40 s the third early ping ends a connection; 80 s are allowed. */
+        /* With a ping every 10 s, 20 s or 40 s the third early ping ends the connection; every 80 s is allowed. */
         assert_int_equal(connections(one), 4);
         assert_int_equal(connections(two), i == 0 ? 0 : 4);
         torc_server_free(two);
@@ -503,8 +505,9 @@ static void test_too_many_pings(void **state)
     }
 }
 
-/* The keepalive time of a client counts while no RPC runs, so that a PING goes with an RPC after a pause. A server that
- * permits the client's time does not take these PINGs for early ones, not even if it sends nothing between them. */
+/* After a pause of a client's keepalive time a PING goes with the next RPC, because silence without an RPC counts, too.
+ * A server whose min_ping_interval_ms is the client's keepalive time does not take these PINGs for early ones, even if
+ * it sends nothing between them. */
 static void test_pings_after_pauses(void **state)
 {
     (void)state;
@@ -526,7 +529,7 @@ static void test_pings_after_pauses(void **state)
     }
     assert_int_equal(torc_channel_state(channel, 0), TORC_CONNECTIVITY_READY);
     assert_int_equal(connections(server), 1);
-    /* A path that died in the pause is found within the timeout. */
+    /* If a connection fell silent in the pause, the next RPC fails after the keepalive timeout. */
     assert_int_equal(torc_testing_set_host(world, SERVER, TORC_TESTING_SILENT), 0);
     int64_t began = torc_time_ms();
     struct torc_call_options call = {TORC_SIZE(torc_call_options), .timeout_ms = 600000};

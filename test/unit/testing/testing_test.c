@@ -1,9 +1,10 @@
 /* Worlds, their time and their network (torc/testing.h).
  *
- * Each test makes a world, whose time begins at 1,000 ms, frees its channels, servers and runtimes, and then ends the
- * world. Time passes only inside functions that turn the world, so a test asserts moments to the millisecond.
- * Callbacks, handlers and functions of torc_testing_after run on the test's thread, inside such a function.
- * death_test.c has the waits that abort the process. */
+ * A test makes a world, or several one after another. The time of a world begins at 1,000 ms. The test frees its
+ * channels, servers and runtimes, and then ends the world; test_order_of_ends ends the world first. Time passes only
+ * inside functions that turn or end the world, so a test can assert moments to the millisecond. Callbacks, handlers and
+ * functions of torc_testing_after run on the test's thread, inside such a function. death_test.c has the waits that
+ * abort the process. */
 #include <time.h>
 
 #include "unit/testing/kit.h"
@@ -51,7 +52,7 @@ static void test_a_deadline(void **state)
         assert_int_equal(say(channel, &o, said), TORC_STATUS_DEADLINE_EXCEEDED);
         assert_int_equal(torc_time_ms(), 1000 + i * 30000);
     }
-    assert_true(real_seconds() - began < 20); /* a sanitizer is slow; without a world it is a day */
+    assert_true(real_seconds() - began < 20); /* a sanitizer is slow */
     torc_channel_free(channel);
     torc_server_free(s.server);
     assert_int_equal(torc_testing_free(world), 0);
@@ -172,8 +173,8 @@ static void test_poll(void **state)
 /* The `arg` of poll_again. */
 struct polling {
     torc_runtime *rt; /* the test's */
-    int rc;
-    int64_t from, to; /* of the call, by torc_time_ms */
+    int rc;           /* of the inner poll */
+    int64_t from, to; /* when the inner poll began and returned, by torc_time_ms */
 };
 
 static void poll_again(void *arg)
@@ -529,7 +530,7 @@ static void test_names(void **state)
     assert_int_equal(torc_testing_free(world), 0);
 }
 
-/* Port 0 stands for the next port, counted from 49152. A second listener at an address is refused. */
+/* Port 0 stands for the next free port, counted from 49152. A second listener at an address is refused. */
 static void test_listening(void **state)
 {
     (void)state;

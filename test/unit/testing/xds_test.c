@@ -2,8 +2,8 @@
  *
  * `begin` makes the world, the backends "1" at ONE and "2" at TWO, the resources of `mesh` without endpoints, and the
  * channel to xds:///orders; `end` frees them. The test gives the cluster its endpoints by put_endpoints.
- * test_ends_amid_a_job makes worlds of its own. All runs on the test's thread, inside functions that turn the world:
- * background jobs, too. */
+ * test_ends_amid_a_job makes worlds of its own. The client, the servers and background jobs run on the test's thread,
+ * inside functions that turn or end the world. */
 #include "unit/testing/kit.h"
 
 #define ONE "10.0.0.1:443"
@@ -161,8 +161,8 @@ static void test_no_control_plane(void **state)
     torc_channel_free(late);
 }
 
-/* The error for a text that is not a resource says where it is wrong. A Cluster that was removed before the channel
- * asks for it does not exist after the 15 s of A57. */
+/* The error for a text that is not a resource says where the text is wrong. If a Cluster was removed before the channel
+ * asks for it, RPCs fail after the 15 s of A57. */
 static void test_resources(void **state)
 {
     (void)state;

@@ -27,7 +27,7 @@ struct raw_peer {
     BIO *in, *out;
 };
 
-/* Returns a peer for raw_free, which has not begun its handshake. A server has the pair's server certificate. */
+/* Returns a peer that has not begun its handshake, for raw_free. A server has the pair's server certificate. */
 static struct raw_peer raw_new(bool server)
 {
     struct raw_peer p = {.ctx = SSL_CTX_new(server ? TLS_server_method() : TLS_client_method())};
@@ -361,7 +361,7 @@ static void key_update_answers_to_a_peer_that_does_not_read_are_bounded(void **s
     assert_true(fake_pipe_unread(f->pipe, 0).len > 100000);
     fake_pipe_set_capacity(f->pipe, SIZE_MAX);
     tc_loop_drain(f->loop);
-    assert_int_equal(fake_pipe_unread(f->pipe, 0).len, 0); /* it goes on when the peer reads */
+    assert_int_equal(fake_pipe_unread(f->pipe, 0).len, 0); /* the client goes on when the peer reads */
     assert_int_equal(f->client.read_error, 0);
     ERR_clear_error();
     raw_free(&peer);

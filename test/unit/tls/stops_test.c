@@ -81,7 +81,7 @@ static bool pass_on(struct server *s, struct kit_tls_pair *f, size_t most)
     return s->sent == most;
 }
 
-enum end { SILENT, CLOSED, GARBAGE, N_ENDS };
+enum end { SILENT, CLOSED, GARBAGE, N_ENDS }; /* what follows the server's last bytes */
 
 /* Stops the server after `most` bytes and asserts that the client fails. Returns false if the client was connected by
  * then, or the server had fewer bytes to send. */
@@ -115,7 +115,7 @@ static bool stop_at(int version, size_t most, enum end end)
 }
 
 /* Stops after 0 to 12 bytes, where the first headers of a record and a message are, and then at every 61st byte, until
- * the client is connected. The ends take turns. */
+ * the client is connected. The three kinds of end take turns. */
 static void stops_within_the_handshake(void **state)
 {
     (void)state;

@@ -1,8 +1,9 @@
-/* TLS as a byte stream: handshakes that end or fail, data both ways, back-pressure, ends and errors.
+/* TLS as a byte stream: handshakes that succeed, fail or are cancelled, data both ways, back-pressure, ends and errors.
  *
  * kits/tls_pair has Torc's client on end 0 of a pipe (fakes/pipe) and Torc's server on end 1. A test that starts the
- * client alone plays the server itself: end 1 then is silent, ends, breaks, or sends bytes that are not TLS. Every
- * failed handshake is told once, with a reason, and closes the byte stream below.
+ * client without the server plays the server itself: end 1 is silent, ends, or sends bytes that are not TLS. Some tests
+ * break end 0 (fake_pipe_fail), or put bytes into the pipe beside a server that is up. A handshake that fails is told
+ * once, with a reason, and closes the byte stream below.
  *
  * The fixture makes the pair for each test, and frees it with what both sides own. Everything runs on the test's
  * thread, on a manual loop whose time stands still unless a test advances it. */

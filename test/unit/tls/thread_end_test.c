@@ -1,8 +1,9 @@
-/* A thread of the application used TLS and ends. OpenSSL then frees the thread's state, and takes its locks for that
- * only inside a foreign section (base/fork.h), which a fork waits for.
+/* When a thread of the application has used TLS and ends, OpenSSL frees the thread's state, and takes locks of its own
+ * for that. Torc has OpenSSL do so inside a foreign section (base/fork.h), which a fork waits for.
  *
- * The functions below replace libc's, also for OpenSSL. The thread sanitizer has its own replacements, so the test is
- * skipped under it. */
+ * The pthread_rwlock_* functions below replace libc's, also for OpenSSL, and count the locks. The test's thread only
+ * waits while the other thread runs, so the counters need no lock of their own. The thread sanitizer has its own
+ * replacements, so the test is skipped under it. */
 #include <dlfcn.h>
 #include <pthread.h>
 

@@ -1,12 +1,15 @@
 /* Peers that a handshake accepts or refuses: names, roots, certificates of clients, the verify callback. Contexts that
  * are refused. Names that a connected peer may be addressed by (peer_is).
  *
- * kits/tls_pair has Torc's client and Torc's server over fakes/pipe, and lists which names each certificate has. A test
- * changes one option of a side and asserts who fails: the side that refuses gets the reason, and the other side an
- * alert. kit_tls_pair_assert_failed compares a part of the error's text.
+ * kits/tls_pair has Torc's client and Torc's server over fakes/pipe, and lists which names each certificate has. Most
+ * tests change the options of a side, or the name that the client expects, and assert that both sides are up or that
+ * one side refuses the other's certificate: the refusing side gets the reason, the other side an alert.
+ * kit_tls_pair_assert_failed compares a part of the error's text. an_event_before_the_refusal_begins_no_handshake has
+ * no server.
  *
  * The fixture makes the pair for each test, and frees it with what both sides own. Its teardown fails if OpenSSL's
- * error queue is not empty. Everything runs on the test's thread, on a manual loop. */
+ * error queue is not empty. bad_material_is_refused_with_its_name needs no pair. Everything runs on the test's thread,
+ * on a manual loop. */
 #include "tls/tls.h"
 
 #include <openssl/err.h>
@@ -94,7 +97,8 @@ static void an_event_before_the_refusal_begins_no_handshake(void **state)
     assert_int_equal(fake_pipe_unread(f->pipe, 1).len, 0);
 }
 
-/* For ".test" OpenSSL itself would accept a certificate of any name below "test". */
+/* Texts that are not the name of a host. For ".test" OpenSSL itself would accept a certificate of any name below
+ * "test". */
 static const char *const no_hosts[] = {".test",          ".wild.test", "..test", "backend..test", ".",     "..",
                                        "backend.test..", "*",          "*.",     "*.wild.test",   "*.test"};
 
@@ -185,8 +189,8 @@ static void an_expired_certificate_is_refused(void **state)
     kit_tls_pair_assert_failed(&f->client, "certificate verify failed: certificate has expired");
 }
 
-/* Returns the options of a server that asks for a client's certificate as `verify` says. They borrow the texts of the
- * certificates. */
+/* Returns the options of a server that asks for a client's certificate as `verify` says. The options borrow the texts
+ * of the certificates. */
 static struct tc_tls_opts mutual_server(enum tc_tls_verify verify)
 {
     struct tc_tls_opts server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);

@@ -1,9 +1,13 @@
 /* A torc_server_call: references, the arena, metadata that is too large to be sent, the trailers of a reply that could
  * not be packed, messages that wait for room, and compression. e2e/server_test.c has more of what calls do.
  *
- * Each function on a call must hold a reference while it waits for the runtime's lock, since another thread may finish
- * the call meanwhile. test_functions_hold takes the lock, calls each function on a thread, and counts the references.
- */
+ * Each test has a server and a channel on loopback, each with a runtime that has a thread. The handler of "a.B/Held"
+ * gives its call to the test, which uses and finishes the call. The handler of "a.B/Pooled" runs on a pool. The other
+ * handlers, and the events of calls, run on the thread of the server's runtime.
+ *
+ * A function that takes the runtime's lock must hold a reference to its call while it waits for the lock, since another
+ * thread may finish the call meanwhile. test_functions_hold takes the lock, calls the functions of `rows` on a second
+ * thread, and counts the references. */
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -22,8 +26,8 @@ static torc_server *server;
 static torc_pool *pool;
 static torc_channel *ch;
 
-/* The call that on_hand_over got, and the step that a handler or an event of the call has reached. The call is borrowed
- * until it is finished. */
+/* The call that on_hand_over got, which is the test's until the test finishes it; and the step that a handler or an
+ * event has reached. */
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t cond;

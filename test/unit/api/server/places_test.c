@@ -1,5 +1,6 @@
 /* A call counts towards max_calls of its method and max_concurrent_streams of its connection until it is finished, also
- * when its RPC has been cancelled. */
+ * when its RPC has been cancelled. Each test has a server and a channel on loopback. Both share a runtime, whose thread
+ * calls the handlers; the test's threads finish the calls. */
 #include <pthread.h>
 
 #include <torc/torc.h>

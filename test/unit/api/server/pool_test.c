@@ -1,9 +1,10 @@
 /* Pools of threads and limits of methods (torc/server.h), with a server and a channel on loopback.
  *
  * Each test has its own server, channel, and pool of two threads with room for three calls in the queue. The server and
- * the channel share a runtime with a thread. Handlers of "a.B" run on the pool: on_slow waits for the gate, which a
- * test opens, so that the test decides when the pool is full. Callbacks of RPCs count results by status. teardown
- * checks that the arguments of all five handlers were released. */
+ * the channel share a runtime with a thread, which calls the handlers for "c.D" and "g.H/Small". For all other methods
+ * handlers run on the pool. on_slow waits there for the gate, which a test opens: so the test decides when the pool is
+ * full. Callbacks of RPCs count results by status. teardown frees what a test has not freed, and checks that the
+ * arguments of all five handlers were released. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -279,7 +280,7 @@ static void test_reset_in_the_queue(void **state)
             torc_stream_free(s[n]);
     }
     ask("a.B/Slow", 3);
-    torc_result *r = torc_unary(ch, "a.B/None", NULL, 0, NULL); /* refused, too: the three are in the queue */
+    torc_result *r = torc_unary(ch, "a.B/None", NULL, 0, NULL); /* for the pool, too: refused, since the three wait */
     assert_int_equal(torc_result_code(r), TORC_STATUS_RESOURCE_EXHAUSTED);
     torc_result_free(r);
     gate_set(true);

@@ -1,9 +1,10 @@
 /* torc_server on loopback: counts, the handler of "*", addresses, misuse, pushback of retries, and torc_server_free
  * inside a handler. Calls are tested in e2e/server_test.c.
  *
- * All tests share `server`, which listens on `bound`, and its runtime `rt`, whose thread calls the handlers. Tests that
- * need other methods, or that stop or free a server, make a server of their own. Only on_hang runs on a pool, since it
- * waits. */
+ * The tests share `server`, which listens on `bound`, and its runtime `rt`, whose thread calls the handlers. Channels
+ * use `rt`, too. Tests that need other methods, or that stop or free a server, make a server of their own, on `rt`. But
+ * test_counts has runtimes of its own: two for its server, and one for each channel. on_hang alone runs on a pool,
+ * since it waits. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>

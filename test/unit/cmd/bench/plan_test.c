@@ -1,4 +1,6 @@
-/* The stages of torc bench: how --stage is read, when each RPC is to begin, how many are to be under way. */
+/* The stages of torc bench (bench/plan.h): how --stage is read, when each RPC of an open loop is to begin, and how many
+ * RPCs of a closed loop are to be under way. No RPC runs, and no clock is read: times count from the begin of the
+ * plan. */
 #include "bench/plan.h"
 
 #include "base/clock.h"
@@ -132,7 +134,8 @@ static void test_begin_of_each_call(void **state)
     }
 }
 
-/* As many RPCs begin within a stage as bench_plan_calls counts between its ends, so that the rows of stages add up. */
+/* As many RPCs begin within a stage as bench_plan_calls counts from the begin of the stage to its end, so that a
+ * report's rows of stages add up. */
 static void test_calls_of_each_stage(void **state)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* The files of torc bench --report: hostile texts of a peer in them, and numbers at the ends of their ranges. Also the
- * histogram that the numbers come from. */
+/* The files of torc bench --report: hostile texts in them, and numbers at the ends of their ranges. Also the histogram
+ * that the numbers come from. No load runs: hostile_bench fills the figures of one, which free_bench frees. */
 #include "bench/report.h"
 
 #include "base/mem.h"
@@ -43,8 +43,8 @@ static void free_bench(struct bench *b)
     tc_free(b);
 }
 
-/* Checks that a text is UTF-8, and that it has no byte below a space but line ends, and no U+009B, which begins escape
- * sequences as ESC [ does. */
+/* Checks that a text is UTF-8, and that line ends are its only control characters below a space. U+009B, which begins
+ * escape sequences as ESC [ does, must not be in it either. */
 static void assert_plain(struct tc_buf *text)
 {
     assert_true(tc_utf8_valid(tc_buf_slice(text)));

@@ -1,11 +1,11 @@
-/* The cookie jar of torc call: what a full jar drops. */
+/* The cookie jar of torc call (call/cookies.h): what a full jar drops. No clock is read: `now_ns` is the time. */
 #include "call/cookies.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "support/cmocka.h"
 
-enum { MOST = 50 };
+enum { MOST = 50 }; /* cookies of a full jar */
 
 static void take(struct cookie_jar *jar, const char *field, uint64_t now_ns)
 {
@@ -46,7 +46,7 @@ static void test_the_oldest_goes(void **state)
     cookie_jar_fini(&jar);
 }
 
-/* A cookie that has expired takes no place in a full jar. It removes the cookie of its name. */
+/* A cookie that has expired takes no place in a full jar, and removes the cookie of its name. */
 static void test_expired_cookies_take_no_place(void **state)
 {
     struct cookie_jar jar = {0};

@@ -284,7 +284,8 @@ static void test_service_account(void **state)
     tc_slice_split(&rest, &more, '.', &part);
     tc_slice_split(&rest, &more, '.', &part);
     struct tc_buf payload = {0};
-    assert_int_equal(tc_base64_decode(&payload, part), 0); /* ASCII without >, ? and ~: no '-' and no '_' in it */
+    /* The JWT is in base64url. ASCII without >, ? and ~ gives neither '-' nor '_', so it can be read as base64. */
+    assert_int_equal(tc_base64_decode(&payload, part), 0);
     json_t *v = tc_json_parse(tc_buf_slice(&payload), NULL);
     assert_string_equal(json_string_value(json_object_get(v, "aud")), "https://orders.test/");
     assert_string_equal(json_string_value(json_object_get(v, "iss")), "me@p.test");

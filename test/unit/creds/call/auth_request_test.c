@@ -1,4 +1,5 @@
-/* Requests by which RPCs wait for metadata: an answer, a cancel, and a loop that has ended. */
+/* Requests by which RPCs wait for metadata (creds/call/auth_request.h): an answer, a cancel, and a loop that has ended.
+ * The test is the RPC that waits and the credentials that answer, on one thread, and turns a manual loop. */
 #include "base/mem.h"
 #include "creds/call/auth_request.h"
 #include "support/cmocka.h"
@@ -37,7 +38,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Returns whether a completed request is freed: until then the request holds a reference to the metadata. */
+/* Returns whether a completed request is freed: before it is freed the request holds a reference to the metadata. */
 static bool request_is_freed(const struct fixture *f)
 {
     return f->metadata->ref.n == 1;

@@ -1,10 +1,12 @@
 /* Call credentials: by name, composed, with tokens of a source (creds/call/token.h), and with JWTs in files.
  *
- * struct source is a source of tokens whose fetches the test lets through one by one. The credentials own the source;
- * *freed shows that they have freed it. A fetch runs on a thread of its own, which shares the source's members with the
- * test under the mutex; the test sets `fail` and `lives_s` before it allows the fetch.
+ * struct source is a source of tokens whose fetches wait until the test allows them (`allow`). The credentials own the
+ * source; *freed shows that they have freed it. A fetch, of a source or of a file, runs on a thread of its own. The
+ * thread shares the source's members with the test under the mutex; the test sets `fail` and `lives_s` before it allows
+ * the fetch.
  *
- * struct asker plays an RPC: `ask` asks the credentials, and turn_until turns the loop until answers have come. */
+ * struct asker plays an RPC: `ask` asks the credentials, and turn_until turns the loop until answers have come, on the
+ * test's thread and in real time. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -218,7 +220,7 @@ static void test_a_fork_during_an_early_fetch(void **state)
     allow(s, 1);
     turn_until(loop, &a.answers, 1);
     assert_int_equal(ask(c, loop, &a), 0);
-    wait_begun(s, 2); /* the fetch waits without the mutex */
+    wait_begun(s, 2); /* the fetch now waits on s->cond, and the mutex is free */
     pthread_mutex_lock(&s->mutex);
     pid_t child = fork();
     pthread_mutex_unlock(&s->mutex);

@@ -2,8 +2,8 @@
  * (jwt_file.h).
  *
  * token_of makes a JWT of a payload, with a made-up signature: no function under test checks signatures. test_sign
- * verifies a signature with OpenSSL, and reads the parts of the token back with part_of. Pure functions, one thread, no
- * file is read. */
+ * verifies a signature with OpenSSL, and reads the parts of the token back with part_of. One thread; no file is
+ * read. */
 #include <openssl/pem.h>
 
 #include "base/json.h"

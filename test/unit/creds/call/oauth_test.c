@@ -2,7 +2,8 @@
  *
  * expect_token and expect_failure pass a response to tc_oauth_token, without a network. test_fetch_faults calls
  * tc_http_fetch on the test's thread; nothing listens on the port that it asks. test_endpoint_that_hangs has whole
- * credentials: a fetch runs on a thread of its own, and the loop, which the test turns, delivers the answer. */
+ * credentials, in real time, and an endpoint on the loopback interface: a fetch runs on a thread of its own, and the
+ * loop, which the test turns, reports the fetch's failure to the RPC (on_answer). */
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -71,7 +72,7 @@ static void test_failures(void **state)
         expect_failure(200, bad[i].body, TORC_STATUS_UNAUTHENTICATED, wanted);
         tc_free(wanted);
     }
-    /* A83, by http-grpc-status-mapping. */
+    /* A83: a status that http-grpc-status-mapping maps to UNAVAILABLE, and any other status. */
     static const int unavailable[] = {429, 502, 503, 504}, refused[] = {204, 302, 400, 401, 403, 404, 500};
     for (size_t i = 0; i < TC_ARRAY_LEN(unavailable); i++) {
         char *wanted = tc_asprintf("%sHTTP status %d", text, unavailable[i]);
@@ -158,7 +159,7 @@ static void test_endpoint_that_hangs(void **state)
     assert_int_equal(error.code, TORC_STATUS_UNAVAILABLE);
     tc_status_fini(&error);
     torc_call_credentials_unref(c);
-    /* The credentials are freed while the endpoint hangs: that does not wait for the fetch's time limit. */
+    /* Freeing the credentials while the endpoint hangs does not wait for the fetch's time limit. */
     c = tc_metadata_server_creds(host, TC_TOKEN_FETCH_MS);
     uint64_t begin = tc_system_clock.monotonic_ns(NULL);
     assert_int_equal(c->ops->get(c, loop, &context, &a.waiter, &m, &error), TORC_EAGAIN);

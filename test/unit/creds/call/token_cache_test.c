@@ -3,7 +3,7 @@
  * `expect` asks the cache as an RPC does, and checks what the RPC is to do and whether a fetch is to start. `store` and
  * store_failure store the outcome of that fetch. `advance` moves both clocks, monotonic and realtime. A token serves
  * until 30 s before its end. Delays of the backoff are random, up to 20 % shorter or longer: a test that waits for the
- * end of one waits longer than the longest. One thread. */
+ * end of a delay advances by no less than its upper bound. One thread. */
 #include "base/mem.h"
 #include "creds/call/token_cache.h"
 #include "support/cmocka.h"
@@ -200,7 +200,7 @@ static void test_expired_when_it_comes(void **state)
     assert_string_equal(tc_status_text(&t.error), "the token from /run/jwt cannot be used: it expired 5.000 s ago");
     tc_token_refuse_expired(&t, "/run/jwt", &f->clock.clock); /* a failure stays what it is */
     assert_int_equal(t.error.code, TORC_STATUS_UNAVAILABLE);
-    /* A token that came expired starts the backoff, as any failure does: no fetch in it, then one. */
+    /* A token that came expired starts the backoff, as any failure does. The next fetch waits for the backoff's end. */
     tc_token_cache_store(&f->cache, &t);
     expect(f, TC_TOKEN_FAIL, false);
     advance(f, 2);

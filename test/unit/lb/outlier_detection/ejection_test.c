@@ -1,9 +1,10 @@
 /* The algorithms of outlier_detection on numbers alone: tc_outlier_sweep without a policy, subchannels or a loop.
  *
  * Each test counts RPCs of some endpoints (`count`), lets a sweep decide (`sweep`), and reads which are ejected. Counts
- * last for one sweep; ejections and multipliers stay until the test ends. Both algorithms are off at first: a test
- * turns on what it tests. max_ejection_percent and the least numbers of hosts and RPCs stand in the way of nothing.
- * The random numbers have a fixed seed. The comments call an endpoint a host. */
+ * last for one sweep. Every sweep is at the same time, 1000 ms, so an endpoint stays ejected until the test resets
+ * `ejected`; only logs_each_change also sweeps later. Both algorithms are off at first: a test turns on what it tests.
+ * max_ejection_percent and the least numbers of hosts and RPCs never prevent an ejection. The random numbers have a
+ * fixed seed. The comments call an endpoint a host. */
 #include "lb/outlier_detection/ejection.h"
 
 #include "support/cmocka.h"

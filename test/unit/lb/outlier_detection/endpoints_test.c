@@ -2,8 +2,8 @@
  *
  * A run of RPCs (kit_outlier_run) fails those to the addresses that it names. The sweep at the end of the interval, by
  * default after 10 s, ejects endpoints; a first ejection lasts 30 s unless the config says otherwise, and ends at the
- * first sweep after that. A sweep counts only RPCs that ended since the sweep before. The fake owns the policy, the
- * loop with virtual time and the subchannels; one thread. */
+ * first sweep after that. A sweep counts only RPCs that ended since the sweep before. The fake owns the policy (which
+ * rpcs_outlive ends itself) and the loop with virtual time; the policy owns its subchannels. One thread. */
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/outlier.h"
@@ -132,9 +132,9 @@ static void below_priority(void **state)
                                fake_lb_config(f, "outlier_detection", json, NULL), NULL));
     fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_int_equal(kit_outlier_run(f, 10, A).at[0], 10);
-    /* One endpoint may be ejected whatever max_ejection_percent is. The ejected endpoint's priority fails, and the next
-     * priority is used. The endpoint B of that priority then fails, too, but half of the endpoints are ejected
-     * already, which is not less than 10 %. */
+    /* One endpoint may be ejected whatever max_ejection_percent is: A. So priority p fails, and q is used. RPCs to B,
+     * q's endpoint, then fail, too, but B is not ejected: half of the endpoints are ejected already, more than the 10 %
+     * of max_ejection_percent. */
     tc_loop_advance(f->loop, 10 * SECOND);
     fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     assert_int_equal(kit_outlier_run(f, 10, B).at[1], 10);

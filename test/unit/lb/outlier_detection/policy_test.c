@@ -5,8 +5,8 @@
  * a first ejection lasts 30 s, and at most 10 % of the endpoints are ejected, but one always may be. An endpoint
  * returns at the first sweep after its ejection time, so with these defaults 40 s after its first ejection.
  *
- * assert_ejected and assert_in_service make RPCs that succeed, and these count. The fake owns the policy, the loop with
- * virtual time and the subchannels; one thread. */
+ * assert_ejected and assert_in_service make RPCs that succeed, and these count. The fake owns the policy and the loop
+ * with virtual time; the policy owns its subchannels. One thread. */
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/outlier.h"
@@ -36,7 +36,7 @@ static void by_success_rate(void **state)
     assert_connects(f, "");
     assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
     tc_loop_advance(f->loop, 30 * SECOND);
-    assert_ejected(f, A); /* A50: A returns at a sweep after its 30 s; this sweep is at their end */
+    assert_ejected(f, A); /* A50: A returns at a sweep after its 30 s; this sweep is at the end of the 30 s */
     tc_loop_advance(f->loop, 10 * SECOND);
     assert_in_service(f, A);
     assert_connects(f, "");
@@ -164,7 +164,7 @@ static void large_stdev_factor(void **state)
 {
     TC_CASE(OD03);
     (void)state;
-    /* Two of four at 0: mean 0.5, deviation 0.5, so nothing is below 0. */
+    /* Two of four at 0: mean 0.5, deviation 0.5. The threshold is 0, and no rate is below it. */
     nobody_is_ejected(fake_lb_new("outlier_detection"),
                       "'maxEjectionPercent': 100, 'successRateEjection': {'stdevFactor': 1000, 'minimumHosts': 1, "
                       "'requestVolume': 1}, " RR,
@@ -363,7 +363,7 @@ static void multiplier(void **state)
     assert_int_equal(eject_once(f), 11);
     assert_int_equal(eject_once(f), 13); /* 15 s, limited to 12 s */
     assert_int_equal(eject_once(f), 13);
-    /* After four ejections each interval without one lowers the multiplier by one. */
+    /* The multiplier is 4 by now. Each interval without an ejection lowers it by one. */
     tc_loop_advance(f->loop, 3 * SECOND);
     assert_int_equal(eject_once(f), 11);
     tc_loop_advance(f->loop, 100 * SECOND);

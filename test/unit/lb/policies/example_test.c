@@ -2,9 +2,10 @@
  * test/lint/example_policy.py compares page and test.
  *
  * The policy has a pick_first for each endpoint (lb/policies/endpoint_child.h), in the order of the list. An update
- * gives the pick_first at place i the new endpoint i. A report of IDLE makes that pick_first connect. Every other
- * report, and the end of each update, leads to random_reconcile, which publishes the policy's state. Loop thread only,
- * except random_parse: any thread. The tests below the marks run the policy over fakes/lb. */
+ * gives the pick_first at place i the new endpoint i. A pick_first that reports IDLE is told to connect. After every
+ * other report random_reconcile publishes the policy's state; for the reports from inside an update it does so once, at
+ * the update's end. An update without a list changes nothing while there are endpoints. Loop thread only, except
+ * random_parse: any thread. The tests below the marks run the policy over fakes/lb. */
 #include "support/cmocka.h"
 #include "support/fakes/lb.h"
 

@@ -1,10 +1,11 @@
-/* least_request on virtual time: draws, counts of RPCs, Envoy's full scan and weights, updates, hostile settings, and
- * what outlives the policy. round_robin_test.c tests the connectivity states, which are the same for both policies.
+/* least_request over fakes/lb: draws, counts of RPCs, Envoy's full scan and weights, updates, hostile settings, what
+ * outlives the policy. round_robin_test.c tests the connectivity states, which are the same for both policies.
  *
- * pick_open starts an RPC and keeps it in `calls`; close_one ends the RPC of an endpoint that began last. pick_end
- * starts an RPC and ends it. A pick's chance comes from f->args.random: `draw` sets a number with known draws. A test
- * closes its RPCs before it ends, since the next test begins with none. The tests of 10,000 endpoints have a struct of
- * their own. One thread. */
+ * pick_open starts an RPC and keeps it in `calls`; close_one ends the latest of an endpoint's RPCs. pick_end starts an
+ * RPC and ends it. A pick's chance comes from f->args.random: `draw` sets a number with known draws. A test closes its
+ * RPCs before it ends: teardown empties `calls` without ending them. The tests of 10,000 endpoints keep their RPCs in a
+ * struct many instead. The weighted mode has deadlines in a virtual time of its own, moved on by picks: "virtual time"
+ * below is never the loop's. One thread. */
 #include "lb/policies/least_request.h"
 
 #include <math.h>
@@ -104,8 +105,8 @@ static void close_one(unsigned i)
     end_call(calls.open[i].data[--calls.open[i].len]);
 }
 
-/* Sets f->args.random such that an RPC draws these of the n READY endpoints: "02". The numbers count the endpoints in
- * the order in which they became READY. */
+/* Sets f->args.random such that an RPC draws these of the n READY endpoints: "02". The digits count the endpoints in
+ * the order in which they became READY; none may have been lost since. */
 static void draw(struct fake_lb *f, size_t n, const char *places)
 {
     for (f->args.random = 0;; f->args.random++) {
@@ -412,7 +413,8 @@ static void hostile_weights(void **state)
         for (unsigned k = 0; k < 3; k++)
             while (calls.open[k].len)
                 close_one(k);
-        /* Equal weights then share evenly: in steps of 2^32, and when virtual time begins again at 2^40. */
+        /* Endpoints of equal weights then share evenly: in steps of 2^32, and when virtual time, beyond 2^40, begins
+         * again at 0. */
         open_policy(f, 3, (const char *const[]){"*1", "*1", "*1"}, "{'activeRequestBias': 1e308}");
         unsigned at[3] = {0};
         for (unsigned n = 0; n < 6; n++)
@@ -428,8 +430,8 @@ static void hostile_weights(void **state)
     }
 }
 
-/* Steps of 2^32 add up to 2^53, where a double would lose steps of 1. Virtual time begins again before that, so the
- * endpoints still take turns. */
+/* Steps of 2^32 add up to 2^53, where a double would lose steps of 1. Virtual time begins again at 0 before that, so
+ * the endpoints still take turns. */
 static void virtual_time_begins_again(void **state)
 {
     struct fake_lb *f = *state;

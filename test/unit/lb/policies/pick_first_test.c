@@ -3,8 +3,8 @@
  * The fake channel records the addresses in the order of attempts (assert_connects), and the states that the policy
  * reports (f->history). The test plays the servers: fake_lb_set says what becomes of an attempt, and IDLE after a
  * failure is the end of the address's backoff. The delay between attempts is 250 ms unless a test sets another. Health
- * counts only in health_is_waited_for, whose config is that of a petiole policy's child. The fake owns the policy and
- * the subchannels; one thread. */
+ * counts only in health_is_waited_for, whose config is that of a petiole policy's child. The fake owns the policy, and
+ * the policy owns its subchannels. One thread. */
 #include "lb/describe.h"
 #include "lb/policies/pick_first.h"
 
@@ -149,7 +149,7 @@ static void a_failure_in_flight_counts_for_the_pass(void **state)
     tc_loop_advance(f->loop, 250); /* both in flight */
     fake_lb_set_failed(f, B, "b failed");
     assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
-    fake_lb_set(f, B, TORC_CONNECTIVITY_IDLE); /* its backoff ends during the pass: not tried again yet */
+    fake_lb_set(f, B, TORC_CONNECTIVITY_IDLE); /* B's backoff ends during the pass: not tried again yet */
     assert_connects(f, A " " B " ");
     fake_lb_set_failed(f, A, "a failed");
     assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
@@ -445,15 +445,15 @@ static void a_moved_locality_renews_the_subchannel(void **state)
     assert_int_equal(fake_lb_count(f, A), 1);
 }
 
-/* Picks, and asserts that A is picked. Returns the zone of the picked subchannel's endpoint, borrowed from it. */
+/* Picks, and asserts that A is picked. Returns the zone of the picked subchannel's endpoint, borrowed. */
 static const char *zone_of_pick(struct fake_lb *f)
 {
     assert_string_equal(fake_lb_pick(f), A);
     return tc_rstr_cstr(f->pick.subchannel->endpoint->locality->zone);
 }
 
-/* The old connection ends before the connection for the new endpoint is READY, or the latter fails. In both cases the
- * next connection is for the new endpoint. */
+/* The old connection ends before the new one, for the endpoint in another locality, is READY; or the new one fails. In
+ * both cases the next connection is for the endpoint of the last update. */
 static void a_renewal_is_not_forgotten(void **state)
 {
     struct fake_lb *f = *state;

@@ -1,9 +1,10 @@
-/* priority on virtual time: failover, its timer, retention of children, configs, and the log.
+/* priority on virtual time: failover, its timer, retention of children, configs, and the log. (many_names only parses
+ * configs, and measures CPU time.)
  *
  * Children a, b, c have the endpoints A, B, C and are round_robin policies unless the test says otherwise. A text such
  * as "ab" lists the children from the highest priority on. fake_lb_count tells which children exist: a round_robin has
  * a subchannel at once, a ring_hash from its first pick on. The policy makes a child when all above it fail or take
- * longer than FAILOVER_MS to connect, and keeps a listed child that is not needed for RETENTION_MS. A child that failed
+ * longer than FAILOVER_MS to connect. A listed child that is no longer needed lasts RETENTION_MS. A child that failed
  * tries again when the test sets its endpoint to IDLE. The fake owns the policy and the loop; one thread. */
 #include "lb/policies/priority.h"
 
@@ -159,7 +160,7 @@ static void the_timer_restarts_after_ready_only(void **state)
     tc_loop_advance(f->loop, 1);
     assert_int_equal(fake_lb_count(f, B), 1);
     fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
-    /* a failed since it was READY: its failover timer does not start when it connects again. */
+    /* Child a has failed since it was READY: its failover timer does not start when it connects again. */
     fake_lb_set_failed(f, A, "down");
     fake_lb_update(f, fake_lb_endpoint_tree("a", A " " C, "b", B, NULL), children("ab", tc_round_robin_config_new),
                    NULL);
@@ -182,7 +183,7 @@ static void an_idle_child_is_chosen(void **state)
     fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
     fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), A);
-    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE); /* a is IDLE, and still chosen */
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE); /* child a is IDLE, and still chosen */
     assert_int_equal(f->state, TORC_CONNECTIVITY_IDLE);
     assert_string_equal(fake_lb_pick(f), "QUEUE");
     assert_int_equal(fake_lb_state(f, A), TORC_CONNECTIVITY_CONNECTING);

@@ -2,8 +2,8 @@
  *
  * The tests above "the policy" are about configs, hashes and tc_random_subset, which needs no policy: the list, the
  * size and the seed alone decide the subset. The tests below run the policy over fakes/lb, whose subchannels show which
- * endpoints the child got. All seeds are fixed, so that each run is the same. A list of endpoints that a function
- * returns is one reference; fake_lb_update takes it. One thread. */
+ * endpoints the child got. All seeds are fixed, so that each run is the same. `servers`, fake_lb_endpoints and
+ * tc_random_subset return a list with one reference; fake_lb_update takes that reference. One thread. */
 #include "lb/policies/random_subsetting.h"
 
 #include "base/hash.h"
@@ -134,8 +134,8 @@ static void order_by_hash(void **state)
     tc_endpoints_unref(all);
 }
 
-/* The first row has the texts that grpc-go hashes, in the order that its test states. The second row has the names
- * alone. */
+/* The first row has the texts that grpc-go hashes, and the order that grpc-go's test states. The second row has the
+ * names alone, and the order of an independent construction. */
 static void order_of_names(void **state)
 {
     TC_CASE(SB05);
@@ -195,8 +195,8 @@ static void changes_are_small(void **state)
         }
 }
 
-/* Each client has its own seed. The busiest server has at most `busiest` clients, and chi squared is less than twice
- * the number of servers plus 10. */
+/* Each client has its own seed. The busiest server has at most `busiest` clients, and chi squared is less than
+ * 2 * servers + 10. */
 static void spread(void **state)
 {
     TC_CASE(SB07);

@@ -1,10 +1,13 @@
 /* round_robin on virtual time: turns, states and health of endpoints, updates, and long lists.
  *
  * The policy connects to all endpoints of a list, and picks the READY ones in turn. The policy's state is that of the
- * best endpoint: READY, CONNECTING, TRANSIENT_FAILURE. What is tested here of states, health and long lists comes from
- * lb/policies/petiole.h, and so holds for least_request and weighted_round_robin as well. fake_lb_set plays the
- * servers. The tests of long lists turn the loop one turn at a time (begin_update). The fake owns the policy and the
- * subchannels; one thread. */
+ * best endpoint: READY, CONNECTING, TRANSIENT_FAILURE. States and long lists are the work of lb/policies/petiole.h,
+ * health is that of each endpoint's pick_first: what is tested of them here holds for least_request and
+ * weighted_round_robin as well.
+ *
+ * A test sets the states that servers would cause (fake_lb_set). The tests of long lists update with begin_update,
+ * which does not run the loop, so that they can act before all endpoints began to connect. The fake owns the policy,
+ * which owns its subchannels. One thread. */
 #include "lb/policies/round_robin.h"
 
 #include "support/case.h"
@@ -35,7 +38,7 @@ static bool update(struct fake_lb *f, const char *endpoints)
     return fake_lb_update(f, fake_lb_endpoints(endpoints), fake_lb_config(f, "round_robin", "{}", NULL), NULL);
 }
 
-/* Picks, and sets counts[4] to how many picks went to each of A to D. */
+/* Makes `picks` picks. Sets counts[0] to counts[3] to how many of the picks went to A, B, C and D. */
 static void count(struct fake_lb *f, unsigned picks, unsigned *counts)
 {
     static const char *const all[] = {A, B, C, D};
@@ -240,13 +243,13 @@ static void some_are_used_before_the_last_begin(void **state)
     assert_string_equal(fake_lb_pick(f), "10.0.0.0:1");
 }
 
-/* A new list comes before all endpoints of the old list began to connect: an endpoint of both lists has one
+/* A new list comes while endpoints of the old list still wait to begin: an endpoint of both lists has one
  * subchannel. */
 static void an_update_overtakes_another(void **state)
 {
     struct fake_lb *f = *state;
     begin_update(f, numbered(0, MANY));
-    begin_update(f, numbered(AT_ONCE / 2, MANY));          /* half of the AT_ONCE that began are not in it */
+    begin_update(f, numbered(AT_ONCE / 2, MANY));          /* half of the AT_ONCE that began have left */
     assert_int_equal(fake_lb_count(f, NULL), AT_ONCE / 2); /* the rest begins in later turns */
     tc_loop_drain(f->loop);
     assert_int_equal(fake_lb_count(f, NULL), MANY);

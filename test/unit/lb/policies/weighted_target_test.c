@@ -1,9 +1,9 @@
 /* weighted_target on virtual time: shares of picks, aggregated states, and children that come and go.
  *
- * The policy runs in fakes/lb, which the setup of each test makes and the teardown frees. Child "a" has the address A,
- * child "b" the address B, mostly under round_robin, which keeps both connected. A test sets the states of the
- * addresses, and reads the policy's last report in struct fake_lb. A child that an update does not list is kept for
- * RETENTION_MS, the fake's priority_retention_ms. One thread. */
+ * The policy runs in fakes/lb, which the setup of each test makes and the teardown frees. In most tests child "a" has
+ * the address A and child "b" the address B, both under round_robin, which keeps them connected. A test sets the states
+ * of the addresses, and reads the policy's last report in struct fake_lb. A child that an update no longer lists is
+ * kept for RETENTION_MS, the fake's priority_retention_ms. One thread. */
 #include "lb/policies/weighted_target.h"
 
 #include "support/case.h"
@@ -33,7 +33,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Returns a config of children a and b with these weights, with one reference; 0: not in the config. */
+/* Returns a config of children a and b with these weights, with one reference. A child of weight 0 is left out. */
 static struct tc_lb_config *targets(uint32_t a, uint32_t b)
 {
     struct tc_child_config list[2] = {0};

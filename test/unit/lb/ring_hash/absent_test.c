@@ -1,4 +1,7 @@
-/* ring_hash with more endpoints than the ring has entries. */
+/* ring_hash with more endpoints than the ring has entries. An endpoint without an entry gets no pick, is not
+ * connected, and does not count in the policy's state.
+ *
+ * Each test makes a fake channel (fakes/lb) with virtual time and frees it. One thread. */
 #include "lb/ring_hash/policy.h"
 
 #include "support/cmocka.h"
@@ -120,7 +123,7 @@ static void the_lower_priority_is_used(void **state)
     pick(f, E0);
     for (unsigned i = 0; i < 2; i++)
         fake_lb_set_failed(f, fake_lb_state(f, E0) == TORC_CONNECTIVITY_CONNECTING ? E0 : E2, "down");
-    assert_string_equal(fake_lb_take_connects(f) + 20, "5.5.5.5:5 ");
+    assert_string_equal(fake_lb_take_connects(f) + 20, "5.5.5.5:5 "); /* after E0 and E2, of ten characters each */
     fake_lb_set(f, "5.5.5.5:5", TORC_CONNECTIVITY_READY);
     assert_string_equal(pick(f, E0), "5.5.5.5:5");
     fake_lb_free(f);

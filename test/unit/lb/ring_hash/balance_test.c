@@ -1,11 +1,12 @@
-/* Bounded loads: the numbers of Envoy's tests and of an independent construction, and a hot key under churn.
+/* Bounded loads: the numbers of Envoy's tests, those of an independent construction ("own" in test/cases.md), and a hot
+ * key under churn.
  *
  * The first tests need no policy. A test makes a set of endpoints with a maglev table (set_of), writes the number of
  * RPCs of each endpoint, and asks tc_rh_balance_choose which endpoint takes one more. Endpoint i, Envoy's host i, is
  * 127.0.0.1 with port 90 + i. The arithmetic is in lb/ring_hash/balance.c. A test drops its set with tc_rh_set_unref.
  *
  * The last two tests run the policy maglev in fakes/lb. An RPC is counted from its pick until its tracker's on_done
- * (call_end). The trackers are in the arena of the fake. One thread. */
+ * (call_end). The trackers are in the arena of the fake. Each of the two tests frees its fake. One thread. */
 #include "lb/ring_hash/balance.h"
 
 #include <math.h>
@@ -202,7 +203,7 @@ static void failed_endpoints_are_left_out(void **state)
     assert_int_equal(tc_rh_balance_choose(set, 3, 0, false), 3); /* all others failed */
     tc_rh_set_state(set, 1, TORC_CONNECTIVITY_CONNECTING, tc_picker_queue());
     assert_int_equal(tc_rh_balance_choose(set, 3, 0, false), 1);
-    assert_int_equal(tc_rh_balance_choose(set, 3, 0, true), 3); /* no other is READY */
+    assert_int_equal(tc_rh_balance_choose(set, 3, 0, true), 3); /* none is READY */
     for (uint32_t i = 0; i < 4; i++)
         tc_rh_set_state(set, i, TORC_CONNECTIVITY_IDLE, tc_picker_queue());
     assert_true(set->balance->serving[0] == 1);
@@ -237,7 +238,7 @@ static void few_endpoints_are_ready(void **state)
 
 enum { BACKENDS = 12, OUTSTANDING = 90, STEPS = 4000 };
 
-/* Backend i is 10.0.0.i:80. */
+/* The state of a_hot_key_under_churn. Backend i is 10.0.0.i:80. */
 struct hot {
     struct fake_lb *f;
     bool present[BACKENDS], failed[BACKENDS];   /* in the list of endpoints; fails to connect */
@@ -362,14 +363,14 @@ static void a_hot_key_under_churn(void **state)
             bool *flag = i % 100 == 49 ? &h->present[who / 2] : &h->failed[who / 2];
             *flag = !*flag;
             for (unsigned k = 0; k < OUTSTANDING && !h->present[who / 2]; k++)
-                h->backend[k] = h->backend[k] == who / 2 ? BACKENDS : h->backend[k]; /* its count restarts at 0 */
+                h->backend[k] = h->backend[k] == who / 2 ? BACKENDS : h->backend[k]; /* a new count begins */
             hot_update(h);
             for (unsigned k = 0; k < 5; k++)
                 hot_connect(h);
         }
         hot_call(h, slot);
     }
-    /* One call ends after the policy. */
+    /* One call ends after the policy. The arena that has the call's tracker is kept for it. */
     struct tc_call_tracker *last = h->calls[0];
     for (unsigned i = 1; i < OUTSTANDING; i++)
         call_end(h->calls[i]);

@@ -1,10 +1,11 @@
 /* Rings that the background thread builds: the old ring serves meanwhile, and newer updates may make a build useless
  * before it is done. Also rings that policies share.
  *
- * The setup lets the loop's thread build rings of up to 64 entries, so the rings of 256 entries here are built in the
- * background, unless the process has an equal one (ring/cache). A gate (support/gate.h) holds the background thread:
- * while the gate is closed no ring is finished. let_build opens the gate, and runs the loop, which brings the ring to
- * the policy. Everything but the build runs on the test's thread. */
+ * The setup lets the loop's thread build rings of up to 64 entries, so the policies' rings of 256 entries are built in
+ * the background, unless the process has an equal one (ring/cache). A gate (support/gate.h) holds the background
+ * thread: while the gate is closed no ring is finished. let_build opens the gate, and runs the loop, which brings the
+ * ring to the policy. A gate is a local variable, and is open again when its function returns. Everything but these
+ * builds runs on the test's thread; endpoints_freed_during_the_build, which has no policy, builds there, too. */
 #include "support/cmocka.h"
 #include "support/fakes/lb.h"
 #include "support/gate.h"

@@ -27,9 +27,9 @@ static struct tc_endpoint *endpoint(struct tc_rng *rng)
     return e;
 }
 
-/* Returns a list with one reference, made from the last list (NULL: from nothing). Removes about `changes` of every 20
- * endpoints and adds `changes`, up to MOST in all. About a third of the added endpoints repeat the first or the last of
- * the list. In one list of five the first and the last change places. */
+/* Returns a list with one reference, made from the list `last` (NULL: from nothing). Removes about `changes` of every
+ * 20 endpoints and adds `changes`, up to MOST in all. About a third of the added endpoints repeat the first or the last
+ * endpoint. In one list of five the first and the last endpoint change places. */
 static struct tc_endpoints *next_list(struct tc_rng *rng, const struct tc_endpoints *last, unsigned changes)
 {
     struct tc_endpoint **at = tc_calloc(MOST, sizeof(struct tc_endpoint *));

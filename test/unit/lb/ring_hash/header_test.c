@@ -1,9 +1,9 @@
 /* ring_hash with the hash of a request header (A76), and the config of ring_hash.
  *
  * The policy runs in fakes/lb, which the setup of each test makes and the teardown frees. `update` asks for the hash of
- * HEADER; set_header adds the header to all later picks. Without the header a pick starts at the random number of its
- * arguments: the hash of "ADDRESS_0", entry 0 of an endpoint, hits that endpoint. One thread, on the fake's virtual
- * time. */
+ * HEADER; set_header adds the header to all later picks. Without the header a pick takes the random number of its
+ * arguments (pick_random) for the hash. The text "ADDRESS_0" has the hash of entry 0 of the endpoint with that address,
+ * and so hits that endpoint. One thread, on the fake's virtual time. */
 #include <stdlib.h>
 
 #include "support/case.h"

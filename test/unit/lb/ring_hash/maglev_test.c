@@ -100,7 +100,7 @@ static void the_next_slot_takes_over(void **state)
                         "maglev cannot find a connected endpoint; last failure: 127.0.0.1:92: refused");
 }
 
-/* Gives endpoint i of the list its first hostname. Returns the list. */
+/* Sets the hostname of endpoint i of the list, which must have none yet. Returns the list. */
 static struct tc_endpoints *host(struct tc_endpoints *list, size_t i, const char *hostname)
 {
     list->at[i]->hostname = tc_rstr_str(hostname);

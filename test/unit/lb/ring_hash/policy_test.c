@@ -52,7 +52,8 @@ static uint64_t hash_of(const char *key)
     return hash;
 }
 
-/* Returns the distinct endpoint k, counted from 0, on the walk from the key `from` over the first n of E. k < n. */
+/* Walks the ring of the first n of E from entry 0 of the key `from` on. Returns the endpoint that the walk meets after
+ * k other endpoints; k < n. */
 static const char *walk(size_t n, const char *from, unsigned k)
 {
     struct tc_ring_item items[4];
@@ -238,8 +239,8 @@ static void a_lost_connection_goes_idle(void **state)
     assert_connects(f, E0 " ");
 }
 
-/* Asserts that exactly one endpoint of E is CONNECTING, by the only attempt since the attempts were last taken. Returns
- * its index. */
+/* Asserts that exactly one endpoint of E is CONNECTING, and that no other attempt began since the last call of
+ * fake_lb_take_connects. Returns the endpoint's index. */
 static size_t dialled(struct fake_lb *f)
 {
     size_t found = TC_ARRAY_LEN(E);

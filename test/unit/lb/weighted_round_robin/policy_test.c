@@ -4,7 +4,7 @@
  * The policy runs in fakes/lb, which the setup of each test makes and the teardown frees. An RPC is a pick that is
  * followed by `finish`, which gives the trailers to the trackers of the pick; out of band, send_oob calls the watch of
  * an address. Weights change the picks at the next scheduler, mostly after a weightUpdatePeriod (default 1,000 ms), so
- * tests report, run the clock, and assert the shares of A, B and C. One thread. */
+ * most tests report, run the clock, and assert the shares of A, B and C. One thread. */
 #include "lb/weighted_round_robin/policy.h"
 
 #include "lb/orca.h"

@@ -96,8 +96,8 @@ static bool usable(double qps, double load)
     return qps > 0 && load > 0 && isfinite(qps) && isfinite(load);
 }
 
-/* Numbers of a report at the ends of their range: the weight is finite and positive, or the report is ignored. It is
- * ignored if the QPS or the load is not a positive number. */
+/* Numbers of a report at the ends of their range: the weight is finite and positive, or the report is ignored. A report
+ * is ignored if its QPS or its load is not positive and finite. */
 static void hostile_numbers(void **state)
 {
     (void)state;

@@ -1,12 +1,13 @@
 /* The bootstrap: which members are accepted and which are refused, with the texts of the errors; the environment
  * variables; the keys of servers; the limits; which authorities share a client.
  *
- * Each test parses texts, and compares the parsed bootstrap or the error, which lists every fault with its path in the
- * text. The only supported types of channel credentials are "insecure" and "tls" (kit_xds_creds_supported). The
- * node is compared as the message that goes to the server, since the parser serialises it.
+ * Each test parses texts, and compares the parsed bootstrap or the error, which lists every invalid field with its
+ * place in the JSON ("xds_servers[0].server_uri"). The only supported types of channel credentials are "insecure" and
+ * "tls" (kit_xds_creds_supported). The node is compared as the message that goes to the server, since the parser
+ * serialises it.
  *
- * The tests have no fixture: each drops its references. The test of the environment sets the process's variables, and
- * unsets them at its end. Everything runs on the test's thread. */
+ * The tests have no fixture: each drops its references. `environment` sets the process's variables and makes a file in
+ * /tmp; it removes both at its end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -339,7 +340,7 @@ static void shared_clients(void **state)
 #define THIRD "{\"server_uri\": \"third\", \"channel_creds\": [{\"type\": \"insecure\"}]}"
     static const struct {
         const char *text;
-        bool top, x; /* whether one client holds the resources of the top level, of authority "x", for all targets */
+        bool top, x; /* whether all targets share one client for the top level, and for authority "x" */
     } cases[] = {
         {SHARE("], \"authorities\": {\"x\": {}}"), true, true},
         {SHARE("," SERVER "], \"authorities\": {\"x\": {}}"), true, true}, /* one server twice */

@@ -1,13 +1,15 @@
 /* Incremental ADS, seen from its server: which names and versions a request has, which response a request answers, and
  * what silence, removals, new streams and fallback servers mean.
  *
- * kits/xds gives the client on a fake transport; the test is the server. assert_request compares the oldest request
- * that the server k.server did not take yet, in the form 'Type +[subscribed] -[unsubscribed] {initial versions}
- * "nonce"'. `respond` sends resources "name|value@version", removed ones "-name", and an error "!name". assert_told
- * compares what a watcher has heard since the last time.
+ * kits/xds gives the client on a fake transport; the test is the server. assert_request takes the oldest request to
+ * k.server that was not taken yet, and compares it in the form 'Type +[subscribed] -[unsubscribed] {initial versions}
+ * "nonce"', then " node" for a request with the node, and " NACK code text" for a NACK. `respond` sends resources
+ * "name|value@version", removed ones "-name", and an error "!name". assert_told compares what a watcher has heard since
+ * the last time.
  *
- * Each test begins with `start` or start_as and finishes with `end`, which frees the client with its watches.
- * Everything runs on the test's thread, on a manual loop: time passes only in tc_loop_advance. */
+ * A test makes its client by `start`, start_as or connect_again_beside; `end` frees the client with its watches. Some
+ * tests have several clients, one after another. Everything runs on the test's thread, on a manual loop: time passes
+ * only in tc_loop_advance. */
 #include "support/cmocka.h"
 #include "support/kits/xds.h"
 
@@ -204,8 +206,8 @@ static void reconnect_tells_versions(void **state)
     end();
 }
 
-/* A server that has nothing to add is silent. The error ends when the request has been sent. A second later the silence
- * counts as an answer. */
+/* A server that has nothing to add is silent. The watcher's ambient error ends when the request has been sent. A second
+ * later the silence counts as an answer. */
 static void silence_of_an_unchanged_server(void **state)
 {
     (void)state;
@@ -226,7 +228,7 @@ static void silence_of_an_unchanged_server(void **state)
     assert_told(&a, "clear;");
     tc_loop_advance(k.loop, 1000);
     assert_told(&a, "");
-    fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "restart"); /* A57: it had answered */
+    fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "restart"); /* A57: the server had answered */
     tc_loop_drain(k.loop);
     assert_told(&a, "");
     assert_int_equal(k.server->streams, 3);
@@ -265,7 +267,8 @@ static void mute_server_and_a_name_it_does_not_know(void **state)
     }
 }
 
-/* At most one answer is outstanding: a client that cannot send does not read the next response. */
+/* At most one answer is outstanding: a client that cannot send does not read the next response. Nor does a client whose
+ * watcher holds the token of the last response. */
 static void next_response_waits_for_the_answer(void **state)
 {
     (void)state;
@@ -322,7 +325,7 @@ static void late_response(void **state)
     tc_loop_advance(k.loop, 1000);
     while (*kit_xds_request(&k, k.server)) {
     }
-    /* The new stream has no request for these two types. */
+    /* The new stream has no request for EDS or LDS. */
     respond(&kit_xds_eds, "n4", "b|y@4");
     respond(&kit_xds_lds, "n5", "l|y@1");
     assert_request("");
@@ -370,7 +373,7 @@ static void on_line(enum torc_log_level level, const char *module, const char *m
     warnings += level == TORC_LOG_WARN && strstr(message, "Leave torc.incremental_ads out for istiod") != NULL;
 }
 
-/* A bootstrap for istiod that asks for incremental ADS is logged as a warning. */
+/* A bootstrap for istiod that asks for incremental ADS makes the client log a warning. */
 static void istiod_is_warned_of(void **state)
 {
     (void)state;
@@ -399,7 +402,7 @@ static void fallback(void **state)
     k.server->connected = false;
     tc_loop_drain(k.loop);
     fake_xds_fail(k.server, "refused");
-    watch(&kit_xds_cds, "b", &b); /* missing: the second server is asked */
+    watch(&kit_xds_cds, "b", &b); /* not cached: the second server is asked */
     assert_string_equal(kit_xds_request(&k, s2), "Cluster +[a,b] -[] {} \"\" node");
     while (*kit_xds_request(&k, k.server))
         continue;

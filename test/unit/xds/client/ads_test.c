@@ -1,12 +1,14 @@
 /* The ADS stream, state of the world: requests, acknowledgement, watchers and flow control; and the dump of the cache.
  *
- * kits/xds gives the client over a scripted transport; the test is the server s1 (k.server). assert_request compares
- * the oldest request that the test did not take yet, in the form 'Type [names] "version" "nonce"'. assert_told compares
- * what a watcher has heard since the last time. While k.server->connected is false a request waits for the transport:
- * it is recorded, but counts as under way, and no further one is made.
+ * kits/xds gives the client over a scripted transport; the test is the server s1 (k.server). assert_request takes the
+ * oldest request that is left and compares it with a text: 'Type [names] "version" "nonce"', then " node" if the
+ * request has a Node, then " NACK code text" if it is a NACK; "" if no request is left. assert_told compares what a
+ * watcher has heard since the last time. While k.server->connected is false a request waits for the transport: it is
+ * recorded, but counts as under way, and no further one is made.
  *
  * The fixture makes the client and the watchers a, b and c for each test, and frees them with the watches that are
- * left. Everything runs on the test's thread, on a manual loop: time passes only in tc_loop_advance. */
+ * left. one_client_for_a_target has a second client, with servers of its own. Everything runs on the test's thread, on
+ * a manual loop: its time passes only in tc_loop_advance. */
 #include <stdio.h>
 
 #include "support/case.h"
@@ -127,7 +129,7 @@ static void nack_names_all_and_uses_the_rest(void **state)
     assert_request("ClusterLoadAssignment [a,b,c] \"3\" \"n3\"");
     assert_told(&a, "clear;");
     assert_told(&b, "");
-    tc_buf_consume(&c.log, c.log.len - strlen("value 3;"));
+    tc_buf_consume(&c.log, c.log.len - strlen("value 3;")); /* the error of the second response */
     assert_told(&c, "value 3;");
 }
 
@@ -300,8 +302,8 @@ static void dropped_while_a_response_was_on_its_way(void **state)
     assert_request("");
 }
 
-/* on: initialises n watchers, each for a name of its own that begins with `kind`. Otherwise ends the watches and frees
- * the watchers; `kind` does not count. */
+/* on: initialises n watchers, and watches a name of its own with each, which begins with `kind`. Otherwise ends the
+ * watches and frees the watchers; `kind` does not count. */
 static void watch_many(struct kit_xds_watcher *many, size_t n, char kind, bool on)
 {
     char name[32];
@@ -464,7 +466,8 @@ static void unwatch_b(struct kit_xds_watcher *w)
     kit_xds_unwatch(&k, &b);
 }
 
-/* The watch of "b" ends from inside the watch of "a", before "b" is told: the next response does not wait for it. */
+/* The watch of "b" ends inside a callback of the watcher of "a", before the watcher of "b" is told. The next response
+ * does not wait for the watcher of "b". */
 static void a_watcher_that_goes_counts_as_finished(void **state)
 {
     TC_CASE(AD25);

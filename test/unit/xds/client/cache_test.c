@@ -1,4 +1,8 @@
-/* The log of resource states (module "resource"): each change at INFO, equal values and errors at DEBUG. */
+/* The log of resource states (module "resource"): each change is logged at INFO. A value or an error that equals the
+ * last one is logged at DEBUG.
+ *
+ * kits/xds gives the client over a scripted transport; the test is the server. Each test but the first sets the levels
+ * of the process's log; tear_down turns the log off. Everything runs on the test's thread, on virtual time. */
 #include <torc/log.h>
 
 #include "support/cmocka.h"

@@ -1,11 +1,11 @@
 /* Responses whose resources another thread decodes before they are applied (xds/client/decode_thread.h).
  *
  * The fixture makes a client that decodes every new resource on the background thread, watches "a" and "b", and closes
- * the gate `g`, behind which the thread's jobs wait. So a test sends a response, changes something while the response
- * is not decoded, and then opens the gate: `decode` lets the result be applied.
+ * the gate `g`, behind which the thread's jobs wait. So a test sends a response, may change something while the
+ * response is not decoded, and then opens the gate: `decode` lets the result be applied.
  *
- * Each test opens the gate and ends the client (kit_xds_fini) itself, in the order that it is about; the teardown frees
- * the watchers a and b. Except for the decoding everything runs on the test's thread, on a manual loop. */
+ * Each test opens the gate and ends the client (kit_xds_fini) itself, because the order matters; the teardown frees the
+ * watchers a and b. Except for the background thread's jobs everything runs on the test's thread, on a manual loop. */
 #include "support/cmocka.h"
 #include "support/gate.h"
 #include "support/kits/xds.h"
@@ -36,7 +36,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Lets the background thread decode the job, and the loop apply the result. */
+/* Lets the background thread decode the response, and the loop apply the result. */
 static void decode(void)
 {
     gate_open(&g);
@@ -62,7 +62,7 @@ static void applied_when_decoded(void **state)
     kit_xds_fini(&k);
 }
 
-/* A response that comes meanwhile waits; resources in use are not decoded again. */
+/* A response that comes while another one is decoded waits. Resources in use are not decoded again. */
 static void one_after_another(void **state)
 {
     (void)state;
@@ -70,7 +70,7 @@ static void one_after_another(void **state)
     kit_xds_respond(&k, k.server, &kit_xds_eds, "2", "n2", "a|x", "b|z", NULL);
     unsigned decoded = kit_xds_decoded;
     decode();
-    gate_close(&g);
+    gate_close(&g); /* the second response became a job when the first one was applied */
     decode();
     assert_told(&a, "value x;");
     assert_told(&b, "value y;value z;");
@@ -119,6 +119,7 @@ static void stream_ends_meanwhile(void **state)
     kit_xds_fini(&k);
 }
 
+/* The client ends before its response is decoded. The result finds its mailbox closed, and the job is freed. */
 static void client_goes_meanwhile(void **state)
 {
     (void)state;

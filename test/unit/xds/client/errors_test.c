@@ -5,8 +5,9 @@
  * a watcher has heard since the last time: "value v;", "error TEXT;" (there is no value), "ambient TEXT;" (an error
  * beside a value) or "clear;" (the end of such an error). state_of reads the state of a resource in the cache.
  *
- * Each test begins with `start`, which takes the server's features, and finishes with `end`, which frees the client
- * with its watches. Everything runs on the test's thread, on virtual time, which passes only in tc_loop_advance. */
+ * A client lives from `start`, which takes the server's features, to `end`, which frees the client with its watches;
+ * some tests have several clients, one after another. Everything runs on the test's thread, on virtual time, which
+ * passes only in tc_loop_advance. */
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/xds.h"
@@ -225,6 +226,7 @@ static void deleted_listener_or_cluster(void **state)
     end();
 }
 
+/* Only a Listener or a Cluster counts as deleted when a response lacks it. */
 static void absence_of_others_means_nothing(void **state)
 {
     (void)state;
@@ -417,8 +419,8 @@ static void on_line(enum torc_log_level level, const char *module, const char *m
                 strstr(message, "it may keep one stream for several clients, as istio-agent does") != NULL;
 }
 
-/* A server ends streams that worked with OK. The log warns at the second such end in a row, not at the first: a control
- * plane that restarts causes one. */
+/* A server ends streams with OK on which it had answered. The log warns at the second such end in a row, not at the
+ * third. The first is not worth a warning: a control plane that restarts causes one. */
 static void taken_away_is_logged(void **state)
 {
     (void)state;

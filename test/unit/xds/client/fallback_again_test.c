@@ -5,7 +5,7 @@
  * kits/xds gives the client over scripted transports; the test is s1, the first server, and s2, the fallback server.
  * Most tests begin alike: s1 sends "a", lose_s1 makes s1 fail, a watch of "b", which is not cached, starts the fallback
  * to s2, and connect_s1 brings s1 back beside s2. s1->streams counts the streams that s1 has got; s2->open is true
- * while the fallback lasts, or while load reports use s2. fallback_test.c has the plain fallback.
+ * while the fallback lasts, or while load reports or another authority use s2. fallback_test.c has the plain fallback.
  *
  * Each test begins with `start` or start_again_beside and finishes with `end`, which frees the client with its watches.
  * Everything runs on the test's thread, on virtual time, except the decoding after start_again_beside. */
@@ -21,6 +21,7 @@
 #include "xds/client/local_client.h"
 #include "xds/client/local_internal.h"
 
+/* Members of a bootstrap, with s1 and s2. f1, f2: the features of each, as JSON strings joined by commas. */
 #define LIST(f1, f2)                                                                                                   \
     "\"xds_servers\": [{\"server_uri\": \"s1\", \"server_features\": [" f1 "]}, {\"server_uri\": \"s2\", "             \
     "\"server_features\": [" f2 "]}], \"node\": {\"id\": \"node1\"}"
@@ -31,6 +32,7 @@ static struct fake_xds_server *s1, *s2;
 static struct kit_xds_watcher a, b, c;
 static struct gate g;
 
+/* Makes the client and the watchers a, b and c. text: a bootstrap, JSON, whose first server is s1. */
 static void start(const char *text)
 {
     kit_xds_init(&k, text);
@@ -79,7 +81,8 @@ static void connect_s1(void)
 
 #define assert_told(w, text) assert_string_equal(kit_xds_told(w), text)
 
-/* s2's answer is read in the turn in which s1's waiting request finds its connection. */
+/* s2's answer is read in the turn in which s1's waiting request finds its connection: s1 gets one more stream, no
+ * second one. */
 static void answer_and_connection_in_one_turn(void **state)
 {
     (void)state;
@@ -128,7 +131,8 @@ static void refuses_always(void **state)
     end();
 }
 
-/* s1 needs 1.5 s for its first answer on a stream, while s2 sends an invalid "a" once a second. */
+/* s1 needs 1.5 s for its first answer on a stream, while s2 sends an invalid "a" once a second. In the end a stream to
+ * s1 lasts that long. */
 static void slow_first_server(void **state)
 {
     (void)state;
@@ -176,7 +180,8 @@ static void timer_of_another_authority(void **state)
     end();
 }
 
-/* s1 is back, has only "c", in the version that the request gave, and stays silent: the silence ends the fallback. */
+/* s1 is back and stays silent, since it has only "c", in the version that the request gave. The silence ends the
+ * fallback, although s2 sends an invalid "a" every 10 s. */
 static void silence_ends_the_fallback(void **state)
 {
     (void)state;
@@ -196,8 +201,8 @@ static void silence_ends_the_fallback(void **state)
     end();
 }
 
-/* State of the world. s2 deletes "a", which s1 still has. The next stream to s1 must not give the version of "a", since
- * s1 need not answer a request with its newest version. bootstrap: JSON with s1 and s2. */
+/* State of the world. s2 deletes "a", which s1 still has. The next stream to s1 must not give the version of "a": a
+ * server need not answer a request that gives the server's newest version. bootstrap: JSON with s1 and s2. */
 static void sotw_deleted(const char *bootstrap)
 {
     start(bootstrap);
@@ -236,7 +241,8 @@ static void sotw_deleted_keep(void **state)
     sotw_deleted("{" LIST("", "") "}");
 }
 
-/* s2 sends an invalid "a" after s1's stream has found a connection. */
+/* State of the world. s2 sends an invalid "a" after s1's stream has found a connection. A second later a new stream
+ * asks s1 without the version of "a". */
 static void sotw_refused_late(void **state)
 {
     (void)state;
@@ -254,7 +260,7 @@ static void sotw_refused_late(void **state)
     end();
 }
 
-/* s1 sends everything itself before its stream is replaced: the stream stays. */
+/* s1 sends its own "a" and "b" before its stream is replaced: the stream stays. */
 static void s1_answers_in_time(void **state)
 {
     (void)state;
@@ -268,7 +274,7 @@ static void s1_answers_in_time(void **state)
     connect_s1();
     tc_loop_advance(k.loop, 900);
     kit_xds_respond_delta(&k, s2, &kit_xds_cds, "m1", "a|z@9", "b|y@9", NULL);
-    kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n3", "a|x@2", "b|x@2", NULL); /* a change: s1 serves again */
+    kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n3", "a|x@2", "b|x@2", NULL);
     assert_false(s2->open);
     unsigned streams = s1->streams;
     tc_loop_advance(k.loop, 2000);
@@ -537,8 +543,8 @@ static void silence_beside_another_authority(void **state)
     end();
 }
 
-/* s2's channel stays for load reports after a fallback. The failure of its ADS stream does not count in the next
- * fallback. */
+/* s2's channel stays for load reports after a fallback in which its ADS stream failed. That failure does not count in
+ * the next fallback. */
 static void an_old_failure_of_a_channel_that_stayed(void **state)
 {
     (void)state;
@@ -600,8 +606,8 @@ static void a_failure_while_only_loads_are_reported(void **state)
 }
 
 /* s2 sends an invalid "a" again and again, while the first request to s1 cannot be written in full: s1 gets one more
- * stream, whose request no longer gives the version of "a". Then s2 sends "c", good and invalid in turn: that costs one
- * more stream, too. */
+ * stream, whose request no longer gives the version of "a". Then s2 sends "c", good and invalid in turn, which costs
+ * one more stream in all. */
 static void refused_again_while_a_request_waits(void **state)
 {
     (void)state;
@@ -620,7 +626,7 @@ static void refused_again_while_a_request_waits(void **state)
         tc_loop_advance(k.loop, 45);
     }
     assert_int_equal(s1->streams, streams + 1);
-    for (int i = 0; i < 20; i++) { /* good and bad in turn */
+    for (int i = 0; i < 20; i++) {
         kit_xds_respond_delta(&k, s2, &kit_xds_cds, "m", i % 2 ? "c|bad@9" : "c|z@8", NULL);
         tc_loop_advance(k.loop, 45);
     }
@@ -628,8 +634,8 @@ static void refused_again_while_a_request_waits(void **state)
     end();
 }
 
-/* Equal entries are one server: a channel has the first of them, whichever authority makes the channel. So the source
- * of a value is still known by its pointer when the channel is made again. */
+/* Equal entries of the bootstrap are one server: a channel points to the first of them, whichever authority makes the
+ * channel. So the server of a value still equals the channel's by pointer when the channel is made again. */
 static void equal_entries_are_one_server(void **state)
 {
     (void)state;

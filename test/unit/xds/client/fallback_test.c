@@ -7,8 +7,9 @@
  * fallback_again_test.c has the streams on which s1 is asked again beside s2.
  *
  * The fixture makes a client with s1, s2 and the watchers a and b, and frees them with the watches that are left. A
- * test that needs another bootstrap calls tear_down and makes a new client, or makes a second kit. Everything runs on
- * the test's thread, on virtual time, which passes only in tc_loop_advance. */
+ * test that needs another bootstrap, or a new client for each of its cases, calls tear_down and makes that client. Two
+ * tests have a second client, with servers of its own, beside the fixture's. Everything runs on the test's thread, on
+ * virtual time, which passes only in tc_loop_advance. */
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/xds.h"
@@ -203,8 +204,8 @@ static enum tc_xds_state state_now(void)
     return state;
 }
 
-/* A name's timer runs once a connected server was asked. It counts for the last such server of the list, and starts
- * again when another server becomes the last. */
+/* A name's timer runs once a connected server was asked. The timer counts for the last such server of the list, and
+ * starts again when another server becomes the last. */
 static void timer_over_both_servers(void **state)
 {
     (void)state;
@@ -612,7 +613,7 @@ static void fallback_to_a_shared_server_begins_again(void **state)
         }
         s2->connected = false;
         if (!crossed)
-            watch(OF_X "2", &y); /* its request is on its way, with a in it */
+            watch(OF_X "2", &y); /* its request, which has "a", is on its way */
         fake_xds_connect(s1);
         kit_xds_respond(&k, s1, &kit_xds_eds, "1", "m1", "a|main", NULL);
         assert_told(&a, "value main;");

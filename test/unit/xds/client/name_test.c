@@ -1,4 +1,5 @@
-/* Names of resources and the authorities that they name (A47). */
+/* Names of resources and the authorities that they name (A47). canonical_forms tests the parser alone. The other tests
+ * watch names with a client of kits/xds, and are its servers s1 and s2. Everything runs on the test's thread. */
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/xds.h"
@@ -110,7 +111,7 @@ static void authorities_have_their_servers(void **state)
     assert_string_equal(kit_xds_told(&b), "value v;");
     assert_string_equal(kit_xds_told(&top), "");
     assert_string_equal(kit_xds_told(&nobody), "");
-    /* When nobody watches a name of a server, its channel closes. */
+    /* When no watched name needs a server, the channel to that server closes. */
     kit_xds_unwatch(&k, &b);
     kit_xds_unwatch(&k, &nobody);
     kit_xds_unwatch(&k, &a);

@@ -1,5 +1,6 @@
-/* Remote clients, each on a loop of its own: notifications from the ADS stream of their one origin, and load reports.
- * The origin is the kit's client. All loops are manual, and the test turns them on its one thread.
+/* Remote clients, each on a loop of its own, that use the client of another loop, their origin: notifications from the
+ * origin's ADS stream, and load reports. The origin is the kit's client, over a scripted transport; the test is its
+ * server. All loops are manual, and the test turns them on its one thread. Time passes on the origin's loop alone.
  *
  * set_up makes two remote clients, and tear_down ends those that still exist. tear_down also asserts that each remote
  * client opened and closed its origin once. `load` returns a reference and a use, and `unload` gives up both. `zone`
@@ -171,7 +172,8 @@ static void errors_come_over(void **state)
     kit_xds_watcher_fini(&odd);
 }
 
-/* A loop that does not turn holds up no other loop. When it turns, its watcher gets only the newest state. */
+/* A loop that does not turn holds up no other loop. When the loop turns, its watcher gets only the newest
+ * state. */
 static void a_loop_that_does_not_turn(void **state)
 {
     (void)state;
@@ -351,7 +353,7 @@ static void a_remote_client_ends_while_calls_run(void **state)
     assert_report("one 0.000s z:1+0/0~0;");
 }
 
-/* A remote client counts by endpoint once it has heard that the server asks for it, and the report has its counts. */
+/* A remote client counts by endpoint once it has heard that the server asks for such counts. Reports then have them. */
 static void loads_by_endpoint(void **state)
 {
     TC_CASE(LS13);
@@ -380,7 +382,7 @@ static void loads_by_endpoint(void **state)
     assert_false(a->by_endpoint || b->by_endpoint);
     report_time();
     assert_report("one 10.000s z:0+0/0~1;");
-    /* The remote client ends: its RPC under way is no longer counted. */
+    /* r[1] ends: its RPC under way is no longer counted. */
     k.lrs_endpoints = true;
     kit_xds_lrs_answer(&k, 10, NULL);
     tc_load_locality_started(e);

@@ -1,9 +1,10 @@
 /* State-of-the-world responses that are invalid, unusual, or have their resources wrapped. kits/xds gives the client
  * over a scripted transport; the test is the server. Everything runs on the test's thread.
  *
- * set_up makes a client of one server and the watcher `a`; tear_down ends both. `watch` and kit_xds_respond run the
- * loop, so the requests and the events that follow are there when they return. A resource's bytes are "name|value", and
- * "bad" is a value that its decoder rejects. Each assert_told reads what the watcher was told since the last one. */
+ * set_up makes a client of one server and the watcher `a`; tear_down ends both. all_together_have_a_limit replaces the
+ * client by one with another bootstrap. `watch` and kit_xds_respond run the loop, so the requests and the events that
+ * follow are there when they return. A resource's bytes are "name|value", and "bad" is a value that its decoder
+ * rejects. Each assert_told reads what the watcher was told since the last one. */
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/xds.h"

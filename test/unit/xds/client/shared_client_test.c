@@ -1,5 +1,6 @@
 /* Forwarding clients: two targets, each with a client of its own, and a third client, which both share for the
- * authorities that have a single server (A71).
+ * authorities that have a single server (A71). An authority whose server also stands in a list with fallbacks is not
+ * shared (one_stream_to_a_server_of_two_authorities).
  *
  * All three clients run on the kit's loop, on the test's thread. Each target's own client has a fake of its own, so the
  * same URI is another fake server for each target; k.server and sx are servers of the shared client. In `bootstrap`

@@ -55,8 +55,8 @@ static void what_is_wrong_with_providers_names_file_and_variable(void **state)
     expect(BAD_PROVIDER, fault); /* the channel's option: the error names no variable */
 }
 
-/* Reads a bootstrap of two servers with this URI, a part of a JSON string. reason: what the error says of the second
- * server, at least its first words; NULL: the bootstrap is accepted. */
+/* Reads a bootstrap whose two servers have this URI, which goes between the quotes of a JSON string as it is. reason:
+ * what the error says of the second server, at least its first words; NULL: the bootstrap is accepted. */
 static void expect_uri(const char *uri, const char *reason)
 {
     struct tc_resolver_env env = {0};

@@ -1,4 +1,4 @@
-/* Sharing of xDS clients among the targets of a runtime: which targets get one client, and what a listing of the
+/* Sharing of xDS clients among the targets of a runtime: which targets share a client, and what a listing of the
  * clients shows.
  *
  * Each test has a runtime whose loop the caller turns, and a pool that the runtime does not know; tear_down frees both.

@@ -1,8 +1,10 @@
 /* Chains of HTTP filters as routes get them, and fault injection, without a channel around them.
  *
- * A world has a config of one virtual host, and one RPC; open_world makes it, and close_world frees it.
- * Faults are drawn from the random numbers of the world's loop, which has a fixed seed, so each run is the same. The
- * loop does not turn: a delay is seen as the verdict TC_FILTER_WAIT. Everything runs on the test's thread. */
+ * A world has a config of one virtual host, and what an RPC needs; open_world makes it, and close_world frees it.
+ * `pass` starts an RPC and ends it. Faults are drawn from the random numbers of the world's loop, which has a fixed
+ * seed, so each run is the same. The loop does not turn: a delay is seen as the verdict TC_FILTER_WAIT. Everything runs
+ * on the test's thread. a_child_counts_its_own_faults keeps a second RPC under way, and forks a child, which passes two
+ * RPCs and exits. */
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -207,7 +209,7 @@ static void faults_are_independent(void **state)
         delayed += verdict == TC_FILTER_WAIT;
         aborted += verdict == TC_FILTER_FAIL;
     }
-    /* RPCs that are both delayed and aborted wait first. */
+    /* RPCs with both faults wait first: 20 % wait, and 4 % are aborted without a delay. */
     assert_in_range(delayed, 1800, 2200);
     assert_in_range(aborted, 320, 480);
     close_world(&w);
@@ -228,7 +230,7 @@ static void headers_lower_the_share(void **state)
     while (pass(&w) != TC_FILTER_WAIT) {
     }
     assert_int_equal(w.call.wait_ns, 53000000);
-    /* In units of the filter's denominator, at most the filter's own share. */
+    /* The percentage header is in units of the filter's denominator, and counts up to the filter's own share. */
     header(&w, "x-envoy-fault-delay-request-percentage", "1000");
     assert_in_range(share(&w, TC_FILTER_WAIT), 850, 1150);
     w.headers.data[1].value = tc_slice_str("9999");

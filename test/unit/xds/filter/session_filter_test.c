@@ -1,10 +1,10 @@
 /* The stateful session filter without a channel around it: which cookies it follows and which it sets. Also cds, which
  * hands the cluster's session settings to xds_override_host.
  *
- * The listener's only route has the clusters "c" and "d", and the session filter's cookie is "s". An `rpc` goes from
- * open_rpc over bring (its cookies), start and set_by (its response) to close_rpc; what the filter makes is in the
- * rpc's arena. In the part about cds the policy runs over fakes/lb, on virtual time. Everything runs on the test's
- * thread. */
+ * The listener's only route has the clusters "c" and "d", and the session filter's cookie is "s". The steps of an
+ * `rpc`, in this order: open_rpc, bring (adds a cookie), start, set_by (gives the response's cookie), close_rpc. A test
+ * may leave out or repeat bring and set_by. What the filter makes is in the rpc's arena. In the part about cds the
+ * policy runs over fakes/lb, on virtual time. Everything runs on the test's thread. */
 #include <string.h>
 
 #include "support/case.h"
@@ -123,7 +123,7 @@ static void bring(struct rpc *r, const char *field)
 }
 
 /* Returns the set-cookie of the response, "" if it has none, when xds_override_host has picked `picked`. Asserts that
- * the other header comes through. */
+ * the response's own header, x-backend, comes through. */
 static const char *set_by(struct rpc *r, const char *picked)
 {
     const struct tc_call_filter *f = &r->chain->filters[0];

@@ -32,7 +32,8 @@ static void by_both_names(void **state)
     tc_rstr_unref(c);
 }
 
-/* RPCs in flight in the parent do not count in a forked child, which may give up the parent's counters. */
+/* RPCs in flight in the parent do not count in a forked child. The child may release the parent's counters that it
+ * holds. */
 static void a_child_counts_anew(void **state)
 {
     (void)state;

@@ -1,10 +1,10 @@
 /* The tree of endpoint lists: weights, proxies, names of priorities, draining endpoints, and objects that stay the same
  * over updates.
  *
- * Each test has a tree that begins empty, `take` updates the tree from a text (kits/config.h), and tc_eds_tree_fini
- * ends the tree. Lists and endpoints are borrowed from the tree: a test that reads one after the update that drops it
- * holds a reference. The environment variable SHUFFLING chooses between products and A113's shares as weights; a test
- * that sets the variable also unsets it. Everything runs on the test's thread. */
+ * A zeroed tree is empty, `take` updates the tree from a text (kits/config.h), and tc_eds_tree_fini ends the tree.
+ * Lists and endpoints are borrowed from the tree: a test that uses one after the update that drops it holds a
+ * reference. The environment variable SHUFFLING chooses between products and A113's shares as weights, shares by
+ * default; a test that sets the variable also unsets it. Everything runs on the test's thread. */
 #include <stdlib.h>
 
 #include "support/case.h"
@@ -161,7 +161,8 @@ static void equal_shares(void **state)
     expect_weights(&t, ones, 4);
     take(&t, "0/a=7: 1.1.1.1:1*9 1.1.1.1:2*8");
     expect_weights(&t, (const uint64_t[]){1136903107, 1010580540}, 2);
-    /* A locality weighs as much as it has endpoints, as from istiod: the shares differ by A113's rounding only. */
+    /* Each locality's weight is the number of its endpoints, as istiod sends it: the shares differ by A113's rounding
+     * only. */
     take(&t, "0/a=5: 1.1.1.1:1 1.1.1.1:2 1.1.1.1:3 1.1.1.1:4 1.1.1.1:5; 0/b=1: 1.1.1.1:6");
     expect_weights(&t, (const uint64_t[]){357913940, 357913940, 357913940, 357913940, 357913940, 357913941}, 6);
     tc_endpoint_unref(first);
@@ -227,8 +228,8 @@ static void only_what_changed_is_new(void **state)
     tc_eds_tree_fini(&t);
 }
 
-/* Endpoints that move within the list stay the same objects. The first few are each found by a search through the list,
- * and the others through a map. */
+/* Endpoints that move within the list stay the same objects. The first few that moved are each found by a search
+ * through the list, and the others through a map. */
 static void any_order(void **state)
 {
     static const char *const orders[] = {

@@ -1,9 +1,9 @@
 /* The RPCs that a cluster counts for load reports: picked ones by locality and endpoint, dropped ones, and metrics. The
  * policies from cds down run over fakes/lb.
  *
- * A world has the policy cds, and the xDS client whose store has the counts. The tests read the counts from the store
- * (world.counts), and no report is sent: the client's loop does not turn. Each test ends its RPCs with `finish`.
- * Everything runs on the test's thread. */
+ * A world has the policy cds, on the fake channel's loop, and an xDS client, whose store has the counts. The tests read
+ * the counts from the store (world.counts). No report is sent: the client has a loop of its own, which does not turn
+ * before close_world. Each test ends its RPCs with `finish`. Everything runs on the test's thread. */
 #include <string.h>
 
 #include "support/case.h"
@@ -143,8 +143,8 @@ static void by_locality_of_the_pick(void **state)
     close_world(&w);
 }
 
-/* Once the server has asked for it, new RPCs are counted by the address that was picked. Those that started before are
- * not. */
+/* Once the server has asked for loads by endpoint, new RPCs are counted by the address that was picked. RPCs that
+ * started before are not. */
 static void by_endpoint_of_the_pick(void **state)
 {
     TC_CASE(LS11);

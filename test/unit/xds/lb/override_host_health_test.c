@@ -1,4 +1,5 @@
-/* Which subchannels xds_override_host watches the health of, after it has adopted them. */
+/* The health of an adopted subchannel, which the child has released and xds_override_host keeps: xds_override_host
+ * watches the health only if the child did. Over fakes/lb. */
 #include "support/cmocka.h"
 #include "support/fakes/lb.h"
 
@@ -8,8 +9,9 @@
 #define A "1.1.1.1:1"
 #define B "2.2.2.2:2"
 
-/* A, which a session uses, leaves the child's endpoints, and stays in the cluster. Asserts whether the health of A's
- * subchannel was watched by then. */
+/* Endpoint A, which a session uses, moves to priority q, which is not in use: the child releases A's subchannel, and
+ * xds_override_host adopts it. Asserts whether the health of that subchannel was watched by then. child: the policy of
+ * each priority. */
 static void adopt(const char *child, bool watched)
 {
     struct fake_lb *f = fake_lb_new("xds_override_host");
@@ -43,7 +45,8 @@ static void a_child_that_watches_no_health(void **state)
     adopt("pick_first", false);
 }
 
-/* The policy watches in the child's stead, so that no change reaches a child that is gone. */
+/* xds_override_host takes over the child's watch and ignores the changes, so that no change reaches a child that is
+ * gone. */
 static void a_child_that_watches_health(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The text of an endpoint's addresses, which the cookie of a session has. */
+/* The text of an endpoint's addresses, as a session's cookie has it. */
 #include "xds/lb/override_host_map.h"
 
 #include "support/cmocka.h"

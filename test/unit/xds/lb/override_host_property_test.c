@@ -5,7 +5,11 @@
  *   does not get an endpoint whose status does not allow it.
  * - No RPC waits for a picker that never comes.
  * - There is no subchannel to an endpoint that the resource lacks, nor to a draining one that sessions may not use or
- *   have not used for long. */
+ *   have not used for long.
+ *
+ * Each of SEEDS runs draws STEPS events from a fixed seed, and has a fake channel of its own (fakes/lb), on virtual
+ * time. An address has one endpoint, and one session, whose cookie names the address. struct world holds what the test
+ * knows: the place of each endpoint, when a session last used the endpoint, and which sessions wait. */
 #include "support/cmocka.h"
 #include "support/fakes/lb.h"
 
@@ -151,7 +155,7 @@ static void check(struct world *w)
             assert_string_equal(now, addrs[i]);
         if (!usable(w, i))
             assert_string_not_equal(now, addrs[i]);
-        /* Fails the test if an RPC waits in vain. */
+        /* A pick would not be queued now: the waiting RPC waits in vain unless a new picker came. */
         if (w->waits[i] && strcmp(now, "QUEUE") != 0)
             assert_int_not_equal(w->f->reports, w->reports[i]);
         if (w->f->reports != w->reports[i] && w->waits[i])

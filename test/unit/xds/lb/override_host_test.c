@@ -2,9 +2,10 @@
  * and how long.
  *
  * In most tests the policy's child is priority with the children p and q (BELOW). `setup` stores a fake channel, whose
- * policy has had no update, in *state, and `teardown` frees it. Time is virtual, and everything runs on the test's
- * thread. `pick` fills `session`, the session of the last pick, and `cookie`, the session's addresses; the policy
- * stores its answer in `session`. Read follows_the_cookie and creates_on_demand first. */
+ * policy has had no update, in *state, and `teardown` frees it; adopts_from_an_outlier makes and frees its own. Time is
+ * virtual, and everything runs on the test's thread. `pick` fills `session`, the session of the last pick, and
+ * `cookie`, the session's addresses; the policy stores its answer in `session`. Read follows_the_cookie and
+ * creates_on_demand first. */
 #include <stdarg.h>
 
 #include "support/case.h"

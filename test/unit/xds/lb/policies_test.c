@@ -1,4 +1,13 @@
-/* cds, xds_cluster_impl, xds_wrr_locality and xds_cluster_manager over fake subchannels. */
+/* cds, xds_cluster_impl, xds_wrr_locality and xds_cluster_manager over fake subchannels.
+ *
+ * A test makes a fake channel (fakes/lb) with cds or xds_cluster_manager, and frees it. The policies below are the real
+ * ones, which cds makes as the cluster asks. There is no xDS client: a test makes an XdsConfig (kits/config.h) and
+ * passes it to kit_config_update, which takes ownership. A test that needs a snapshot of a cluster longer holds a
+ * reference. Some snapshots are made or changed by hand: aggregates, clusters in error, a DNS cluster. `configs` only
+ * parses.
+ *
+ * A pick that returns an address starts an RPC; the test ends it with `finish` or finish_with. Draws have fixed seeds.
+ * Time is virtual, and everything runs on the test's thread. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +31,7 @@ static struct tc_lb_config *cds_of(const char *cluster)
     return config;
 }
 
+/* Returns a config of xds_cluster_manager with a cds for cluster a and one for cluster b (NULL: none), a reference. */
 static struct tc_lb_config *manager_of(const char *a, const char *b)
 {
     struct tc_child_config children[2] = {{.name = tc_rstr_str(a), .config = cds_of(a)}};
@@ -144,7 +154,7 @@ static void old_snapshots_go(void **state)
 }
 
 /* A DNS cluster asks for re-resolution when its endpoint fails and when its connection is lost; the resolver limits how
- * often names are resolved (unit/resolver/dns). */
+ * often names are resolved (unit/resolver/dns_test.c). */
 static void dns_is_asked_again(void **state)
 {
     TC_CASE(DN04);
@@ -268,12 +278,13 @@ static void policy_of_the_cluster_changes(void **state)
     kit_config_lb_free(f);
 }
 
+/* Returns a snapshot of the aggregate "agg" over these two leaf clusters, a reference. */
 static struct tc_cluster_config *aggregate_of(const char *a, const char *b, bool own_policy)
 {
     struct tc_cluster_config *c = kit_config_cluster("agg", "", NULL);
     struct tc_cluster *data = (struct tc_cluster *)(uintptr_t)c->cluster;
     data->kind = TC_CLUSTER_AGGREGATE;
-    data->lb_config = own_policy ? data->lb_config : NULL; /* as the decoder leaves it */
+    data->lb_config = own_policy ? data->lb_config : NULL; /* NULL: as the decoder leaves it */
     c->leaf_clusters = tc_calloc(2, sizeof(*c->leaf_clusters));
     c->n_leaf_clusters = 2;
     c->leaf_clusters[0] = tc_rstr_str(a);
@@ -341,7 +352,7 @@ static void aggregate_with_its_own_policy(void **state)
 #define DROP(category, n, of)                                                                                          \
     "{'category': '" category "', 'dropPercentage': {'numerator': " #n ", 'denominator': '" of "'}}"
 
-/* Picks n times, with another random number each time. Returns the share of RPCs that are dropped; their errors must
+/* Picks for n RPCs, with another random number each. Returns the share of RPCs that are dropped; their errors must
  * contain the text. */
 static double drop_share(struct fake_lb *f, const char *text, size_t n)
 {
@@ -363,7 +374,8 @@ static double drop_share(struct fake_lb *f, const char *text, size_t n)
     return (double)drops / (double)n;
 }
 
-/* Asserts that the share is within 5 standard deviations of `want`. */
+/* Asserts that the share of dropped RPCs is within 5 standard deviations of `want`. drops: members of the EDS
+ * resource. */
 static void drop_case(const char *drops, double want)
 {
     enum { PICKS = 20000 };
@@ -549,7 +561,8 @@ static struct tc_cluster_config *missing_cluster(const char *name, bool dropped)
     return c;
 }
 
-/* A31: not even a wait-for-ready RPC waits for a deleted cluster that no route has. */
+/* A31: not even a wait-for-ready RPC waits for a deleted cluster that no route has: the pick says DROP instead of
+ * FAIL. */
 static void deleted_cluster(void **state)
 {
     (void)state;

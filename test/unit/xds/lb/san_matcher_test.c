@@ -52,6 +52,8 @@ static void names_are_matched(void **state)
     assert_false(tc_san_matches(&prefix, TC_SAN_DNS, tc_slice_of("a.test\0.b.test", 14), &steps));
 }
 
+/* Makes a certificate with these subject alternative names (kits/cert.h; NULL: none) and checks it. sni: the name that
+ * was sent; "": none. text: what the reason of a refusal contains. */
 static bool check(const struct tc_san_check *c, const char *sans, const char *sni, const char *text)
 {
     struct kit_cert cert = kit_cert_make(&(struct kit_cert_opts){.common_name = "cn.test", .sans = sans});

@@ -1,4 +1,10 @@
-/* The credentials of a cluster: providers of the bootstrap, when two clusters share connections, SNI. */
+/* The credentials of a cluster: providers of the bootstrap, when two clusters share connections, SNI.
+ *
+ * setup makes a pool, in whose list certificate providers are shared, and a bootstrap, which has nothing but the
+ * instances in `providers`; teardown asserts that the list is empty, and frees both. providers_are_checked has
+ * bootstraps of its own instead. The certificate files do not exist, and nobody reads them: no connection is made.
+ * Clusters are decoded from JSON. sni_is_chosen sets and unsets an environment variable. Everything runs on the test's
+ * thread. */
 #include "xds/lb/tls.h"
 
 #include <stdlib.h>
@@ -21,6 +27,7 @@ static struct tc_xds_bootstrap *bootstrap_of(const char *providers)
     return b;
 }
 
+/* Checks a bootstrap with these certificate_providers. text: what the errors contain; "": there are none. */
 static void expect_errors(const char *providers, const char *text)
 {
     struct tc_xds_bootstrap *b = bootstrap_of(providers);
@@ -121,6 +128,8 @@ static void providers_are_shared(void **state)
     "'common_tls_context':{'validation_context':{'ca_certificate_provider_instance':{'instance_name':'" instance       \
     "'}" more "}}"
 
+/* Returns the TLS of a cluster "c", for tc_cluster_tls_free, or NULL with *why. tls: members of its
+ * UpstreamTlsContext. */
 static struct tc_cluster_tls *tls_of(struct world *w, const char *tls, struct tc_status *why)
 {
     const struct tc_xds_decode_context ctx = {.bootstrap = w->bootstrap};

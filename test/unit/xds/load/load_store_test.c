@@ -1,4 +1,9 @@
-/* The store of loads: its bounds, its keys, and counts of other loops. */
+/* The store of loads: its bounds, its keys, and counts of other loops.
+ *
+ * The tests call the stores themselves: there is no LRS stream, no xDS client and no loop, and a store's time is always
+ * 0. `report` takes a report and settles it at once. Where counts come from another loop, a second store stands for
+ * that loop, and hand_over carries the counts. A test frees its stores, and releases the clusters and localities that
+ * it got; some are released only after their store is freed. Everything runs on the test's thread. */
 #include <stdio.h>
 #include <time.h>
 

@@ -1,4 +1,6 @@
-/* EDS resources whose endpoints are in collections (A95). */
+/* EDS resources whose endpoints are in collections (LEDS, A95): what the dependency manager makes of both. The manager
+ * and the xDS client are real, and run on a manual loop in one thread (kits/dependency). The test plays the control
+ * plane. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -105,7 +107,7 @@ static void collections(void **state)
     assert_ptr_equal(locality(&w, "c", 1)->endpoints, before);
     assert_non_null(
         strstr(kit_dependency_cluster(&w, "c")->resolution_note->data, "; LEDS resource \"none\" does not exist"));
-    /* The resource has endpoints of its own again: the client no longer asks for collections. */
+    /* The EDS resource has its own endpoints now: the client no longer asks for collections. */
     kit_dependency_answer(&w, KIT_EDS, KIT_ENDPOINTS("c", "9"));
     assert_ports(&w, "c", 0, "9 ");
     assert_string_equal(kit_dependency_asked(&w, KIT_LEDS), "");
@@ -113,7 +115,7 @@ static void collections(void **state)
     kit_dependency_close(&w);
 }
 
-/* Two clusters, and two localities of one, share a collection: all of them see its changes. */
+/* Two localities of the cluster "c" and one of "d" share a collection: all three get its endpoints and its changes. */
 static void shared_collections(void **state)
 {
     TC_CASE(ED27);
@@ -208,7 +210,7 @@ static uint64_t cpu_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Returns the CPU time in ns of a response that gives the endpoints of the n collections this port. */
+/* Sends n collections, each with one endpoint at this port. Returns the CPU time in ns that the response took. */
 static uint64_t cost_of_all(struct kit_dependency *w, int n, int port)
 {
     struct tc_buf leds = {0};

@@ -1,5 +1,7 @@
-/* Small resources that could cost much: graphs of aggregates, HTTP filters of many routes, collections of many
- * localities, and many LOGICAL_DNS clusters. The test plays the DNS resolvers. */
+/* Resources that could cost the dependency manager much: graphs of aggregates, HTTP filters of many routes, collections
+ * of many localities, and many LOGICAL_DNS clusters. The manager and the xDS client are real, and run on a manual loop
+ * in one thread (kits/dependency). The test plays the control plane and the DNS resolvers. Two functions are wrapped by
+ * the linker: tc_resolver_find, which gives the test's resolvers, and tc_route_table_find, which counts rounds. */
 #include "support/case.h"
 #include "support/cmocka.h"
 
@@ -15,7 +17,7 @@
 
 enum { NAMES = 100 };
 
-/* The resolvers of the clusters, in the order in which they were made. */
+/* The resolvers of the clusters, in the order in which they were made. Shutdown does not free them. */
 static struct fake_dns {
     struct tc_resolver base;
     unsigned refreshed;
@@ -72,7 +74,7 @@ const struct tc_virtual_host *__wrap_tc_route_table_find(const struct tc_route_t
 struct world {
     struct kit_dependency k;
     struct tc_resolver_env dns_env;
-    struct tc_buf routes, clusters; /* the control plane's resources as JSON, separated by commas */
+    struct tc_buf routes, clusters; /* the Listener's routes, and the Clusters: JSON, separated by commas */
 };
 
 static void open_world(struct world *w)
@@ -303,7 +305,8 @@ static void dns_routes(struct world *w)
     assert_int_equal(resolvers, NAMES);
 }
 
-/* The routes and all clusters are walked once, when each name has an answer; the other answers cause no walk. */
+/* The routes and all clusters are walked once, when the last name gets its first answer. The answers before and after
+ * cause no walk. */
 static void answers_of_many_names(void **state)
 {
     (void)state;
@@ -315,7 +318,7 @@ static void answers_of_many_names(void **state)
         answer(&w, i, i % 2 ? "1.1.1.1:80" : NULL);
     assert_int_equal(rounds, 0);
     assert_int_equal(w.k.configs, 0);
-    answer(&w, 2, "1.1.1.1:80"); /* a second answer for this cluster, before the first of another */
+    answer(&w, 2, "1.1.1.1:80"); /* a second answer for d2, before the first for d0 */
     assert_int_equal(rounds, 0);
     answer(&w, 0, "1.1.1.1:80");
     assert_int_equal(rounds, 1);
@@ -384,7 +387,8 @@ static void requests_of_many_clusters(void **state)
     close_world(&w);
 }
 
-/* 5 clusters of 16,384 localities, each locality with a collection of its own: 65,536 are asked for. */
+/* 5 clusters of 16,384 localities, each locality with a collection of its own: 65,536 of these collections are asked
+ * for. */
 static void collections_of_a_channel(void **state)
 {
     TC_CASE(ED28);

@@ -1,4 +1,6 @@
-/* The dependency manager over the real xDS client on a scripted transport. */
+/* The dependency manager (A74): which resources are asked for, and which configs, errors and notes come of them. The
+ * manager and the xDS client are real, and run on a manual loop in one thread (kits/dependency). The test plays the
+ * control plane. No test has LOGICAL_DNS clusters. */
 #include <stdio.h>
 #include <string.h>
 
@@ -102,7 +104,7 @@ static void two_thousand_clusters(void **state)
     assert_int_equal(w.config->n_clusters, N);
     for (size_t i = 0; i < N; i++)
         before[i] = tc_cluster_config_ref(w.config->clusters[i]);
-    /* The server sends all resources again, as in state of the world. One EDS resource differs. */
+    /* The server sends all EDS and CDS resources again, as in state of the world. One EDS resource differs. */
     kit_dependency_answer(&w, KIT_EDS, tc_buf_cstr(&changed));
     kit_dependency_answer(&w, KIT_CDS, tc_buf_cstr(&clusters));
     assert_int_equal(w.configs, 2);
@@ -328,9 +330,9 @@ static void empty_routes(void **state)
     kit_dependency_close(&w);
 }
 
-/* The Listener names other routes, which do not come yet, and then the first routes again, which the client refused
- * meanwhile. The last good value of the first routes was in use all the time and stays in use, and so do the clusters
- * that it names. */
+/* The Listener names two other route configurations in turn, which do not come yet, and then the first one again.
+ * Meanwhile the client refuses an update of the first one, and the server deletes the cluster that it names. The last
+ * good values of that route configuration and cluster are in use all the time. */
 static void routes_of_the_config_in_use_are_kept(void **state)
 {
     (void)state;
@@ -445,7 +447,7 @@ static void aggregate_graphs(void **state)
     expect_leaves(&w, "A", "D");
     assert_string_equal(kit_dependency_asked(&w, KIT_CDS), "A,D"); /* no longer B and C */
     kit_dependency_answer(&w, KIT_CDS, AGGREGATE("A", "'B'") ", " AGGREGATE("B", "'A'"));
-    /* A's new list names B, which is not subscribed at that moment: the response comes again. */
+    /* When A's new list came, the client was not subscribed to B. Now it is, and the server sends both again. */
     kit_dependency_answer(&w, KIT_CDS, AGGREGATE("A", "'B'") ", " AGGREGATE("B", "'A'"));
     expect_leaves(&w, "A", "");
     assert_string_equal(tc_status_text(&kit_dependency_cluster(&w, "A")->leaf_error),

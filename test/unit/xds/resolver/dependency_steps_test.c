@@ -1,5 +1,7 @@
-/* The dependency manager takes in what changed step by step: resources that come, change, are refused, deleted and
- * restored, and servers that cannot be reached for a while. After every step two oracles are asked:
+/* The dependency manager takes in changes step by step, in sequences at random. Each sequence has a new manager over a
+ * new real xDS client, on a manual loop in one thread; the test plays the client's two servers. In a step a resource
+ * comes, changes, is refused, deleted or restored, or a server goes down or comes back. After every step two oracles
+ * are asked:
  *
  *   the model   knows no watches and no rounds. A resource that is needed has the last good value that its server sent
  *               while it was needed (A88); with fail_on_data_errors a refused or deleted resource has no value. The
@@ -34,9 +36,10 @@ struct view {
 struct server {
     struct fake_xds_server *fake;
     bool down;
-    unsigned failed; /* the number (fake->created) of the transport that was last told of its failure; 0: none since the
+    unsigned failed; /* the number (fake->created) of the transport that failed last; 0: none has failed since the
                         server went down */
     unsigned stream; /* on which the requests in `asked` came */
+    /* For each type the names of the stream's last request that was answered. */
     char asked[TYPES][512];
     struct tc_buf due[TYPES]; /* incremental: names to answer */
 };
@@ -52,7 +55,7 @@ struct world {
     int version;
     /* The listener, the routes, the clusters, the endpoints, the collections. */
     struct kit_steps_resource resources[2 + 3 * CLUSTERS];
-    unsigned refusals, configs;
+    unsigned refusals, configs; /* NACKs; steps after which there is a config */
 };
 
 /* The sequence and the step that run, for the text of a failure. */
@@ -190,8 +193,9 @@ static unsigned type_of(const char *url)
     return t;
 }
 
-/* Answers a request whose names differ from those of the stream's last request for its type. An incremental request has
- * only the new names: they are noted for respond_due. Returns true if there were such names. */
+/* Answers a request on the open stream whose names differ from those of the stream's last request for the type. An
+ * incremental request has only new names, which are noted for respond_due. Returns true if the request was answered or
+ * its names were noted. */
 static bool answer_request(struct world *w, unsigned server, const struct fake_xds_request *r)
 {
     struct server *s = &w->servers[server];
@@ -226,8 +230,8 @@ static void respond_due(struct world *w, unsigned server)
     }
 }
 
-/* Answers the new requests; a server that is down fails the client's transport instead, once. Returns true if anything
- * was done. */
+/* Answers the new requests. While the server is down, fails the client's transport instead, once for each transport.
+ * Returns true if anything was answered or failed. */
 static bool answer(struct world *w, unsigned server)
 {
     struct server *s = &w->servers[server];

@@ -1,4 +1,6 @@
-/* The addresses of a LOGICAL_DNS cluster. The test plays the resolver. */
+/* The addresses of a LOGICAL_DNS cluster (tc_dns_watch). Each test has a new watch as *state, whose target is
+ * server.example.com:443. The test plays the dns resolver, since the linker wraps tc_resolver_find: answers are calls
+ * of the watch's on_result. No test turns the loop. */
 #include "xds/resolver/dns_watch.h"
 
 #include "base/mem.h"

@@ -1,5 +1,6 @@
-/* A81 with fallback (A71): routes rewrite the :authority if the server that serves them now is trusted, even if both
- * servers send the same bytes. */
+/* A81 with fallback (A71): routes rewrite the :authority while the server that serves them is trusted, and only then,
+ * although both servers send the same bytes. The dependency manager and the xDS client are real, and run on a manual
+ * loop in one thread (kits/dependency). The test plays both servers, of which the bootstrap trusts the first. */
 #include "support/cmocka.h"
 #include "support/kits/dependency.h"
 

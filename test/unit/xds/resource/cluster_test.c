@@ -1,4 +1,5 @@
-/* Cluster resources, in proto3 JSON by kits/resource: valid ones, and refused ones with their errors. */
+/* Decoding of Cluster resources from proto3 JSON (kits/resource): the values of valid ones, and the errors of refused
+ * ones. The validation context is the process's, unless a test has its own. The last test compares resources. */
 #include "xds/resource/cluster.h"
 #include "xds/resource/registry.h"
 
@@ -127,7 +128,7 @@ static void cluster_types(void **state)
     refused(CLUSTER("'lb_policy':'CLUSTER_PROVIDED'"), "field lb_policy: unsupported value CLUSTER_PROVIDED");
 }
 
-/* A75: an aggregate's own LB policy is ignored, whatever it says. It is read only with reg.aggregate_lb. */
+/* A75: an aggregate's own LB policy is ignored, whatever it says, unless reg.aggregate_lb is set. */
 static void policies_of_aggregates_are_ignored(void **state)
 {
     (void)state;
@@ -411,7 +412,8 @@ static void client_side_weighted_round_robin(void **state)
     refused(POLICIES(CLIENT_WRR(",'blackout_period':'-1s'")), "typed_config.blackout_period");
 }
 
-/* Returns a cluster (tc_free) whose round_robin is inside `depth` wrr_locality policies, one in the other. */
+/* Returns the JSON (tc_free) of a cluster whose round_robin is inside `depth` wrr_locality policies, one in the
+ * other. */
 static char *nested(size_t depth)
 {
     struct tc_buf json = {0};
@@ -500,7 +502,7 @@ static void connections_of_a_subchannel(void **state)
         struct tc_xds_registries reg;
         if (rows[i].scaling)
             setenv(variable, rows[i].scaling, 1);
-        tc_xds_registries_init(&reg); /* the one time that the environment is read */
+        tc_xds_registries_init(&reg); /* reads the environment; the decoder does not */
         unsetenv(variable);
         struct tc_xds_resource *r =
             kit_resource_valid(&tc_cluster_type, &(struct tc_xds_decode_context){.registries = &reg}, json);

@@ -1,5 +1,6 @@
-/* ClusterLoadAssignments and LbEndpointCollections, in proto3 JSON by kits/resource: valid ones, and refused ones with
- * their errors. */
+/* Decoding of ClusterLoadAssignments and LbEndpointCollections: the values of valid ones, and the errors of refused
+ * ones. The resources come from proto3 JSON (kits/resource). Only broken_collections and hostile_bytes_are_refused
+ * decode bytes. */
 #include "xds/resource/endpoints.h"
 #include "xds/resource/registry.h"
 
@@ -231,7 +232,7 @@ static void endpoints_may_be_unix_sockets(void **state)
     tc_free(json);
 }
 
-/* An endpoint without a port cannot be reached; the endpoints beside it can. */
+/* An endpoint is left out, with a warning, if one of its addresses has no port. The endpoints beside it stay. */
 static void endpoints_without_port_are_left_out(void **state)
 {
     (void)state;

@@ -1,4 +1,6 @@
-/* Listener resources, in proto3 JSON by kits/resource: routes, filter chains, and refused ones with their errors. */
+/* Decoding of Listener resources from proto3 JSON (kits/resource): routes, HTTP filters and their overrides in valid
+ * ones, and the errors of refused ones. Most are decoded with `ctx`, which knows the router and two fake filters: one
+ * that clients support, and one for servers only, which has the fault filter's name here. */
 #include "xds/resource/decoder.h"
 #include "xds/resource/listener.h"
 #include "xds/resource/registry.h"
@@ -22,6 +24,7 @@
 #define SESSION_TYPE "envoy.extensions.filters.http.stateful_session.v3.StatefulSession"
 #define OVERRIDE_TYPE "envoy.extensions.filters.http.stateful_session.v3.StatefulSessionPerRoute"
 
+/* Parses a config or an override of a fake filter: only an empty one is valid. */
 static const void *parse(const struct tc_http_filter_type *type, struct tc_slice config, struct tc_decoder *p)
 {
     if (config.len)

@@ -1,4 +1,6 @@
-/* Matchers of strings, headers and fractions, which routes have. */
+/* Matchers of strings, headers and fractions, which routes have. They are decoded as part of a RouteConfiguration in
+ * proto3 JSON (kits/resource), and tried on the headers that `setup` adds. matchers_have_texts makes its matchers by
+ * hand. */
 #include "xds/resource/matchers.h"
 
 #include "support/case.h"

@@ -1,4 +1,5 @@
-/* Cluster resources by what the decode context has: registries, switches, a server. */
+/* How a Cluster is decoded depends on the decode context: on its registries, on their switch ring_hash_off, and on its
+ * server, which is not known without a context. */
 #include "xds/resource/registry.h"
 
 #include "support/cmocka.h"

@@ -1,5 +1,9 @@
-/* RouteConfigurations, in proto3 JSON by kits/resource: domains, matches, actions, overrides, limits, and refused ones
- * with their errors. */
+/* RouteConfigurations: domains, matches, actions, overrides, limits, the errors of refused ones, and how a request
+ * finds its virtual host, its route and its weighted cluster.
+ *
+ * Each test decodes resources from proto3 JSON, in which ' stands for " (kits/resource.h). valid() and refused() decode
+ * with the registries of the process, and without a bootstrap. Some tests of limits, budgets and trust make a decode
+ * context of their own. Virtual hosts and routes are borrowed from the resource, which the test unrefs. */
 #include "xds/resource/registry.h"
 #include "xds/resource/route_config.h"
 #include "xds/resource/route_match.h"
@@ -260,8 +264,8 @@ static void routes_of_optional_plugins_are_left_out(void **state)
     tc_xds_resource_unref(r);
 }
 
-/* Each route's plugin name is looked up in a table: comparing each name with every plugin's would be 400 million
- * comparisons, and take seconds. */
+/* Each route's plugin name is searched for in the sorted plugins: comparing each name with every plugin's would be 400
+ * million comparisons, and take seconds. */
 static void many_plugins_and_routes(void **state)
 {
     (void)state;

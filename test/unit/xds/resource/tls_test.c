@@ -1,4 +1,9 @@
-/* A Cluster's transport_socket: TLS contexts, proxies, and refused ones with their errors. */
+/* A Cluster's transport_socket: UpstreamTlsContext (A29, A82, A101), alone or in the socket of HTTP/1.1 proxies (A86),
+ * and the errors of refused ones.
+ *
+ * Each test decodes Clusters from proto3 JSON, in which ' stands for " (kits/resource.h). The tests share the decode
+ * context `ctx`, whose bootstrap has the certificate provider instances "p" and "q". `ctx` has no registries, so the
+ * instances need no plugin. plugins_must_be_known has a context with registries, and gives "q" a plugin meanwhile. */
 #include "xds/resource/cluster.h"
 #include "xds/resource/registry.h"
 
@@ -129,7 +134,8 @@ static void plugins_must_be_known(void **state)
     json_object_del(json_object_get(bootstrap.certificate_providers, "q"), "plugin_name");
 }
 
-/* The deprecated fields of CommonTlsContext name provider instances, too. */
+/* Two deprecated fields may still name a provider instance: tls_certificate_certificate_provider_instance, and
+ * validation_context_certificate_provider_instance in a combined_validation_context. */
 static void deprecated_fields_are_read(void **state)
 {
     (void)state;

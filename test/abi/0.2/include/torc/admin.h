@@ -8,7 +8,7 @@
  *     torc_csds_free(csds);
  *
  * grpcdebug and other tools of CSDS ask the service. In a library that was built without xDS (TORC_XDS=off) the
- * functions of this header are missing. */
+ * functions of this header are missing; without servers (TORC_SERVERS=off) all but torc_csds_dump are. */
 #ifndef TORC_ADMIN_H
 #define TORC_ADMIN_H
 

@@ -45,7 +45,7 @@ struct torc_tls_options {
     void (*verify_release)(void *arg); /* called once with verify_arg, when the last reference to the credentials is
                                           gone and each torc_tls_peer was answered, on the thread that did the last of
                                           these; not if the credentials could not be made. NULL: none */
-    void *verify_arg;                  /* handed to both; may be NULL */
+    void *verify_arg;                  /* handed to verify and verify_release; may be NULL */
     int32_t skip_verify; /* neither the server's chain nor its name is checked: without `verify`, anybody in between can
                             read and change everything, call credentials included. Logged as a warning, once in a
                             process. TORC_EINVAL with roots_pem; 0: off */
@@ -68,7 +68,7 @@ struct torc_tls_files {
      * leads to new connections, which are checked again. */
     torc_tls_verify_fn verify;
     void (*verify_release)(void *arg); /* as in struct torc_tls_options; NULL: none */
-    void *verify_arg;                  /* handed to both; may be NULL */
+    void *verify_arg;                  /* handed to verify and verify_release; may be NULL */
     int32_t skip_verify;               /* as in struct torc_tls_options. TORC_EINVAL with ca_certificate_file; 0: off */
     int32_t skip_name;                 /* as in struct torc_tls_options. TORC_EINVAL without `verify`; 0: off */
 };
@@ -115,7 +115,7 @@ struct torc_server_tls_options {
      * at. */
     torc_tls_verify_fn verify;
     void (*verify_release)(void *arg); /* as in struct torc_tls_options; NULL: none */
-    void *verify_arg;                  /* handed to both; may be NULL */
+    void *verify_arg;                  /* handed to verify and verify_release; may be NULL */
 };
 
 /* TLS of a listener, from files in PEM form. The files are watched as those of struct torc_tls_files: new content
@@ -132,7 +132,7 @@ struct torc_server_tls_files {
      * client_ca_certificate_file. */
     torc_tls_verify_fn verify;
     void (*verify_release)(void *arg); /* as in struct torc_tls_options; NULL: none */
-    void *verify_arg;                  /* handed to both; may be NULL */
+    void *verify_arg;                  /* handed to verify and verify_release; may be NULL */
 };
 
 /* TLS 1.2 or newer, ALPN h2. The texts are copied. NULL with an error when a text is missing or malformed, the key is
@@ -188,7 +188,7 @@ struct torc_google_options {
     uint64_t size;
     const char *roots_pem; /* trusted roots of the channel, PEM; NULL: the file that GRPC_DEFAULT_SSL_ROOTS_FILE_PATH
                               names, or the system's */
-    const char *credentials_file; /* instead of the files below; NULL: those */
+    const char *credentials_file; /* instead of what torc_credentials_google_default looks for; NULL: that */
     const char *metadata_host;    /* the metadata server, host[:port]; NULL: GCE_METADATA_HOST or Google's */
 };
 /* "google_default": TLS, and Google's application default credentials on each RPC, from the first of: the file that

@@ -11,8 +11,8 @@
  * keeps one open, torc_server_stop waits for it until its grace is over. The health of a service that was never set is
  * NOT_FOUND for Check, and SERVICE_UNKNOWN for Watch until it is set. List of more than 100 services ends with
  * RESOURCE_EXHAUSTED. No function waits; each may be called on any thread. In a child of a fork the handle is the
- * parent's: torc_health_set returns TORC_EFORK, and the other functions do nothing with it. Source: gRPC
- * doc/health-checking.md. */
+ * parent's: torc_health_set returns TORC_EFORK, and the other functions do nothing with it. In a library that was built
+ * without servers (TORC_SERVERS=off) the functions of this header are missing. Source: gRPC doc/health-checking.md. */
 #ifndef TORC_HEALTH_H
 #define TORC_HEALTH_H
 
@@ -42,8 +42,8 @@ TORC_API torc_health *torc_health_new(torc_server *server, torc_error **error);
 
 /* Sets the status of a service ("package.Service", or "" for the server; copied), and tells the clients that watch it.
  * Returns 0; or an error, and nothing changes: TORC_EINVAL (NULL, a status that is not in enum torc_health_status, a
- * name that is not UTF-8 or above 1024 bytes), TORC_ESTATE (after torc_health_shutdown, or once the server stops),
- * TORC_EFORK. */
+ * name that is not UTF-8 or above 1024 bytes), TORC_ESTATE (after torc_health_shutdown, or once torc_server_stop
+ * has begun), TORC_EFORK. */
 TORC_API int torc_health_set(torc_health *health, const char *service, int status);
 
 /* Makes all services NOT_SERVING for good, and tells the clients that watch them. NULL is allowed. */

@@ -107,11 +107,11 @@ struct torc_interceptor {
      * drops a message from the client that is delayed. */
     int (*on_message)(torc_rpc *rpc, int sent, torc_message **message, void *state, void *arg);
 
-    /* The outcome, on its way to the application, after retries. Called once for each interceptor whose on_start let
-     * the RPC go on, the innermost first, whatever ended the RPC (a cancellation and the deadline, too). Verdict 0
-     * leaves the status as it is; 1 to 16 replaces it. A failure cannot become OK: the response would be missing.
-     * Headers and trailers can be read. On a server the status is on its way to the client; the hook is also called
-     * when the client will not see it (the client gave up, its connection broke). */
+    /* The outcome, on its way to the application, after retries. Called once for each interceptor that let the RPC go
+     * on (its on_start did, or it has none), the innermost first, whatever ended the RPC (a cancellation and the
+     * deadline, too). Verdict 0 leaves the status as it is; 1 to 16 replaces it. A failure cannot become OK: the
+     * response would be missing. Headers and trailers can be read. On a server the status is on its way to the client;
+     * the hook is also called when the client will not see it (the client gave up, its connection broke). */
     int (*on_status)(torc_rpc *rpc, int code, void *state, void *arg);
 
     /* Observes: a picker was asked for an attempt. An RPC that waits for a connection has several picks. */
@@ -138,8 +138,8 @@ struct torc_interceptor {
 /* --- the RPC. For hooks, on the loop's thread. For NULL, peer and text are "", other pointers NULL and numbers 0;
  * functions that add or set return TORC_EINVAL. --- */
 
-/* Return "/package.Service/Method"; the target of the channel, "" on a server; the :authority of the channel, on a
- * server of the request. Borrowed from the RPC. */
+/* Return the method, "/package.Service/Method"; the channel's target ("" on a server); the channel's :authority (on a
+ * server, that of the request). Borrowed from the RPC. */
 TORC_API const char *torc_rpc_method(const torc_rpc *rpc);
 TORC_API const char *torc_rpc_target(const torc_rpc *rpc);
 TORC_API const char *torc_rpc_authority(const torc_rpc *rpc);
@@ -216,9 +216,9 @@ TORC_API void torc_rpc_resume(torc_pending *pending, int verdict, const char *te
 /* Answers of a picker. Later versions may add numbers. */
 enum torc_pick_kind {
     TORC_PICK_COMPLETE = 1, /* the attempt goes to the endpoint */
-    TORC_PICK_QUEUE = 2,    /* it waits for the next picker */
-    TORC_PICK_FAIL = 3,     /* it fails, or waits if the RPC is wait-for-ready */
-    TORC_PICK_DROP = 4,     /* it fails, wait-for-ready or not */
+    TORC_PICK_QUEUE = 2,    /* the attempt waits for the next picker */
+    TORC_PICK_FAIL = 3,     /* the attempt fails, or waits if the RPC is wait-for-ready */
+    TORC_PICK_DROP = 4,     /* the attempt fails, wait-for-ready or not */
 };
 
 /* Returns an enum torc_pick_kind. */

@@ -157,7 +157,8 @@ TORC_API void torc_lb_check_refuse(torc_lb_check *check, const char *field, cons
 /* Refuses the config if torc_lb_child_set_config would refuse its `field`, which must not be NULL. */
 TORC_API void torc_lb_check_child(torc_lb_check *check, const char *field);
 
-/* Makes policies of one name. */
+/* Makes policies of one name. Torc copies the struct; `name` and what `arg` points at must live until `release` is
+ * called. */
 struct torc_lb_factory {
     uint64_t size;
     const char *name; /* required, not empty; as service configs name it */

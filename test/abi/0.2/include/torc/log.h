@@ -43,19 +43,19 @@ enum torc_log_level {
  * for the call. It must not block for long, and must not call Torc, except torc_log_set_levels. A line that would be
  * written while it runs, on its thread, is dropped: a sink is never called from within a sink.
  *
- * The process's sink is called from any thread, by several at once. A runtime's is called by the thread that drives
- * the loop, one call at a time; in a runtime without a thread (TORC_RUNTIME_CALLER) that is any thread that waits in
- * Torc or polls. No sink is called in an exit of the process by another thread, and a runtime's not in a child of a
- * fork. */
+ * The process's sink is called from any thread, by several at once. A runtime's is called by the thread that drives the
+ * loop, one call at a time; in a runtime without a thread (TORC_RUNTIME_CALLER) that is any thread that waits in Torc
+ * or polls. A runtime's sink is not called in a child of a fork. No sink is called once another thread has begun to
+ * exit the process. */
 typedef void (*torc_log_fn)(enum torc_log_level level, const char *module, const char *message, void *arg);
 
 /* The sink of a runtime, for struct torc_runtime_options. */
 struct torc_log_sink {
     uint64_t size;
     torc_log_fn write; /* required */
-    /* The last callback: `arg` is the application's again. Called by torc_runtime_free on its thread, when it is about
-     * to return 0. Not called if torc_runtime_new fails, nor in a child of a fork, nor by an exit of the process. NULL:
-     * none. */
+    /* The last callback: `arg` is the application's again. Called inside torc_runtime_free, on its caller's thread, if
+     * that function returns 0. Not called if torc_runtime_new fails, in a child of a fork, or by an exit of the
+     * process. NULL: none. */
     void (*release)(void *arg);
     void *arg;          /* handed to the functions; may be NULL */
     const char *levels; /* as TORC_LOG has them ("warn,xds=debug"); a module that they do not name is off. Copied; NULL:

@@ -39,8 +39,8 @@ struct torc_allocator {
 /* Makes Torc allocate with these functions until the process ends; the struct is copied. To be called once, before any
  * other function of Torc and while no other thread uses Torc. Returns 0; or an error, and nothing changes: TORC_ESTATE
  * if Torc has allocated already, an allocator was set before, or another thread is setting one; TORC_EINVAL if
- * `allocator` or a function is NULL, or its size is out of range; TORC_EUNSUPPORTED if fields are set that a newer
- * version has added.
+ * `allocator` or a function is NULL, or the struct's size is out of range; TORC_EUNSUPPORTED if fields are set that a
+ * newer version has added.
  *
  * The allocator also serves HTTP/2 sessions (nghttp2), decoded xDS messages (protobuf-c), hash tables and message
  * compression (zlib). It does not serve jansson, libuv, c-ares, OpenSSL, libcurl and RE2, because each of them has one

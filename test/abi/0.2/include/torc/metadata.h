@@ -33,14 +33,14 @@ TORC_API torc_metadata *torc_metadata_new(void);
  * Overwrites the value of a field named "authorization" first. NULL is allowed; borrowed metadata is not. */
 TORC_API void torc_metadata_free(torc_metadata *metadata);
 /* Adds a field behind the others, with copies of name and value; a field of the same name stays. value_len: in bytes,
- * without a NUL; `value` may be NULL if it is 0. Upper case in a name is lowered. Returns 0; or TORC_EINVAL, and then
- * nothing is added: for metadata or a name that is NULL, borrowed metadata, a name or value that gRPC does not allow,
- * and reserved names (those that start with "grpc-" or ":", and "te", "content-type", "user-agent", "connection" and
- * the like). Two "grpc-" names are allowed, for a server's trailers: "grpc-status-details-bin", a serialised
- * google.rpc.Status, whose code must be that of the RPC's status (else the client's RPC ends with INTERNAL), and
- * "grpc-retry-pushback-ms" (gRFC A6), after how many milliseconds a client may try again, a decimal integer of 32 bits;
- * a negative number: never. Received values may have other bytes (tabs, bytes above 0x7f), which are TORC_EINVAL here:
- * use a "-bin" field for them. */
+ * without a NUL; `value` may be NULL if value_len is 0. Upper case in a name is lowered. Returns 0; or TORC_EINVAL, and
+ * then nothing is added: for metadata or a name that is NULL, borrowed metadata, a name or value that gRPC does not
+ * allow, and reserved names (those that start with "grpc-" or ":", and "te", "content-type", "user-agent", "connection"
+ * and the like). Two "grpc-" names are allowed, for a server's trailers. "grpc-status-details-bin" is a serialised
+ * google.rpc.Status, whose code must be that of the RPC's status, else the client's RPC ends with INTERNAL.
+ * "grpc-retry-pushback-ms" (gRFC A6), a decimal integer of 32 bits, is the number of milliseconds after which a client
+ * may try again; a negative number: never. Received values may have other bytes (tabs, bytes above 0x7f), which are
+ * TORC_EINVAL here: use a "-bin" field for them. */
 TORC_API int torc_metadata_add(torc_metadata *metadata, const char *name, const void *value, size_t value_len);
 /* torc_metadata_add with a NUL-terminated string; TORC_EINVAL also for a value that is NULL. */
 TORC_API int torc_metadata_add_string(torc_metadata *metadata, const char *name, const char *value);

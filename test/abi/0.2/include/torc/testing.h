@@ -33,12 +33,12 @@
  *
  * The same test with the same seed does the same things in the same order, every time.
  *
- * A world has one thread: the one that made it, so make it on the thread that runs the test. Callbacks, handlers and
- * events run on this thread, inside a function that turns the world. Handlers on a torc_pool run on threads of the
- * pool, but one thread at a time runs in a world, in an order that is the seed's. A handler on a pool may block in
- * functions of Torc. It must not wait for a lock, a condition variable, a semaphore or the end of a thread that only
- * the test or another handler provides: neither can run meanwhile, so the test hangs without a message. A handler that
- * is to take time calls torc_testing_advance, or answers from a function of torc_testing_after.
+ * The thread of a world is the one that made it, so make it on the thread that runs the test. Callbacks, events, and
+ * handlers without a pool run on this thread, inside a function that turns the world. Handlers on a torc_pool run on
+ * threads of the pool, but one thread at a time runs in a world, in an order that is the seed's. A handler on a pool
+ * may block in functions of Torc. It must not wait for a lock, a condition variable, a semaphore or the end of a thread
+ * that only the test or another handler provides: neither can run meanwhile, so the test hangs without a message. A
+ * handler that is to take time calls torc_testing_advance, or answers from a function of torc_testing_after.
  *
  * Functions of libtorc that do not block work on other threads, too, but time does not wait for threads that the
  * program made: join them before time passes. If such a thread calls a function that blocks, or if a function waits for
@@ -111,9 +111,9 @@ TORC_TESTING_API int torc_testing_advance(torc_testing *world, int64_t ms);
  * a callback; TORC_ELIMIT when there is no end to it. */
 TORC_TESTING_API int torc_testing_run_until_idle(torc_testing *world);
 
-/* Turns the world until done(arg) returns a value other than 0. `done` is asked first, and after each step; it must
- * not turn the world: functions of this header that turn or end it return TORC_EDEADLK there. 0 when it is done;
- * TORC_ETIMEDOUT when limit_ms of virtual time have passed without; TORC_EINVAL for negative times and a NULL `done`;
+/* Turns the world until done(arg) returns a value other than 0. `done` is asked first, and after each step; it must not
+ * turn the world: functions of this header that turn or end it return TORC_EDEADLK there. 0 when it is done;
+ * TORC_ETIMEDOUT when limit_ms of virtual time pass first; TORC_EINVAL for negative times and a NULL `done`;
  * TORC_EDEADLK in a callback. */
 TORC_TESTING_API int torc_testing_run_until(torc_testing *world, int (*done)(void *arg), void *arg, int64_t limit_ms);
 
