@@ -1,4 +1,5 @@
-/* A borrowed run of bytes. The function that hands it out says how long it lives. Pure functions, any thread. */
+/* A borrowed run of bytes. The function that hands it out says how long it lives. No function here keeps or changes the
+ * bytes. Any thread. */
 #ifndef TC_BASE_SLICE_H
 #define TC_BASE_SLICE_H
 
@@ -55,7 +56,7 @@ bool tc_slice_ieq(struct tc_slice a, struct tc_slice b);
 bool tc_slice_istarts(struct tc_slice a, struct tc_slice prefix);
 bool tc_slice_iends(struct tc_slice a, struct tc_slice suffix);
 /* Return the offset of the first `needle` (0 for an empty one), or -1. tc_slice_ifind ignores the case of ASCII
- * letters. */
+ * letters; with a needle of more than 32 bytes it allocates memory meanwhile. */
 ptrdiff_t tc_slice_find(struct tc_slice a, struct tc_slice needle);
 ptrdiff_t tc_slice_ifind(struct tc_slice a, struct tc_slice needle);
 struct tc_slice tc_slice_trim_blanks(struct tc_slice a); /* for tc_slice_trim */

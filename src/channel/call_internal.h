@@ -76,7 +76,7 @@ struct tc_call_messages {
     bool half_close;        /* after the last message */
     bool end_sent;          /* the half-close was given to the stream */
     struct tc_task dropped; /* the stream was over and refused a message, which counts as written by this task */
-    uint32_t reads;         /* messages that the owner asked for and has not got */
+    uint32_t reads;         /* messages asked for that have not come; one that an interceptor holds up has come */
     uint32_t reads_given;   /* of `reads`, asked of the stream, or of the attempt that won */
 };
 

@@ -1,5 +1,5 @@
 /* The queues of a channel's calls: one for calls that wait for a usable result of the resolver, one for calls that wait
- * for a picker that can place them. Loop thread only, except tc_pick_queue_init. */
+ * to pick again. Loop thread only, except tc_pick_queue_init. */
 #ifndef TC_CHANNEL_PICK_QUEUE_H
 #define TC_CHANNEL_PICK_QUEUE_H
 
@@ -15,7 +15,7 @@ struct tc_queued {
 struct tc_pick_queue {
     struct tc_loop *loop;
     struct tc_link config; /* waits for a resolver's result */
-    struct tc_link pick;   /* waits for another picker */
+    struct tc_link pick;   /* waits for another picker, or for the end of a connection */
     struct tc_task retry;  /* tries `pick` again; the channel cancels it at its end */
 };
 

@@ -1,6 +1,6 @@
 /* Two decisions of the process: which runtime is the default one, and whether a new runtime may be made.
  * libtorc-testing and test/sim use testing/process.c instead of process.c: there a world drives every runtime. Any
- * thread; in a world, the world's thread only. */
+ * thread; in a world, any thread of the world (testing/threads.h), of which one runs at a time. */
 #ifndef TC_RUNTIME_PROCESS_H
 #define TC_RUNTIME_PROCESS_H
 

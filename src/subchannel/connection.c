@@ -1,4 +1,4 @@
-/* A connection of the pool, from connect() to its loss.
+/* A connection, from connect() to its loss. The pool owns it, and may free it in env->unused. Loop thread only.
  *
  *                 connect                 SETTINGS came
  *   +------> IDLE --------> CONNECTING -----------------> READY --+
@@ -17,17 +17,12 @@
  * HTTP/2 until the server's SETTINGS. connect_timeout_ms bounds these steps together. READY connections attempt as
  * well, without the queue, when their credentials have changed: the new transport replaces the old ones, which drain.
  *
- * The backoff (gRPC's connection-backoff.md) counts from the start of the attempt, and READY resets it.
- *
- * A transport is barren if it is gone (GOAWAY, closed, lost) within the initial backoff after its attempt started, and
- * has answered no RPC by its end. A server that accepts connections only to end them would have the channel connect as
- * fast as the network goes. So after a barren transport READY does not reset the backoff, until a transport that is not
- * barren is gone, or tc_connection_reset_backoff was called. After more than BARREN_MAX barren transports in a row the
- * next attempt fails at once, without connecting, and the one after it comes after the backoff.
- *
- * The pool owns connections and may free them in env->unused. So connection_set_state may free the connection, and its
- * callers call it last. connection_attempt alone goes on after it: tc_connection_connect's caller has a watch. Loop
- * thread only. */
+ * The backoff (gRPC's connection-backoff.md) counts from the start of the attempt. READY resets it, but a server that
+ * accepts connections only to end them must not make the channel connect without a pause. So READY does not reset the
+ * backoff after a barren transport: one that is gone (GOAWAY, closed, lost) within the initial backoff after its
+ * attempt started, and has answered no RPC by its end. READY resets it again once a transport that is not barren is
+ * gone, or tc_connection_reset_backoff was called. After more than BARREN_MAX barren transports in a row the next
+ * attempt fails at once, without connecting, and the one after it comes after the backoff. */
 #include "subchannel/connection.h"
 
 #include "base/log.h"
@@ -54,7 +49,8 @@ bool tc_connection_is_private(const struct tc_connection *c)
 }
 
 /* Logs the state, and calls the watches, or env->unused if there is none. Takes over the status. May free the
- * connection. */
+ * connection, so callers call it last. connection_attempt alone goes on after it: tc_connection_connect's caller has a
+ * watch. */
 static void connection_set_state(struct tc_connection *c, enum torc_connectivity state, struct tc_status status)
 {
     bool end = state == TORC_CONNECTIVITY_READY || state == TORC_CONNECTIVITY_TRANSIENT_FAILURE ||

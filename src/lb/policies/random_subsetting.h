@@ -1,6 +1,6 @@
-/* random_subsetting (A68): gives its child subsetSize of the endpoints, or all if subsetSize is not smaller, chosen by
- * a random seed that each policy draws once. So with many backends a client connects to a few of them, and a backend
- * has connections from a part of the clients. Policies: loop thread only; configs: any thread. */
+/* random_subsetting (A68): gives its child subsetSize of the endpoints, chosen by a random seed that each policy draws
+ * once. If there are not more than subsetSize, the child gets all. So with many backends a client connects to a few of
+ * them, and a backend has connections from a part of the clients. Policies: loop thread only; configs: any thread. */
 #ifndef TC_LB_POLICIES_RANDOM_SUBSETTING_H
 #define TC_LB_POLICIES_RANDOM_SUBSETTING_H
 

@@ -1,5 +1,4 @@
-/* The ADS stream of one server: when it opens, when it sends, and the effect of its end. ads_sotw.c and ads_delta.c
- * write the requests, response.c handles the responses. Loop thread only.
+/* The ADS stream of one server: when it opens, when it sends, and the effect of its end. Loop thread only.
  *
  *            tc_xds_ads_start                    first answer
  *   (none) --------------------> stream, unproved -------------> stream, proved
@@ -16,19 +15,14 @@
  * response that is too large, the end is a failure. From then on the backoff is reset only when a proved stream has
  * ended in another way (`hold_backoff`), or by tc_xds_ads_reset_backoff.
  *
- * Requests: types whose request is due wait in a queue (`turn`). One message is on its way at a time (`sending`), and
- * the requests of a type in one loop turn become one. The first request of a stream may wait long for a connection, and
- * gives versions that the client holds: when the client loses one of them meanwhile, a new stream replaces the one that
- * waits (`outdated`). When what another server sent (a value, an error, a deletion) begins to count instead of a value
- * of this server, or a fallback has ended, the stream is replaced a second later (`replace`) if values of this server
- * are superseded then: on the old stream the server would not send them again.
+ * Requests (ads_sotw.c, ads_delta.c): types whose request is due wait in a queue (`turn`). One message is on its way at
+ * a time (`sending`), and the requests of a type in one loop turn become one. A new stream replaces one whose first
+ * requests still wait for a connection and give a version that the client no longer has (`outdated`), and one on which
+ * the server would not send again values that were superseded (`replace`): subscriptions.h says when.
  *
- * Responses: the next one is read when the last reference to `token` is dropped, or later if the response was rejected
- * or ignored at great cost (`pause`). While another thread decodes (`pending`), the end of the stream waits, because
- * responses before the end count.
- *
- * The xds_channel has the state of its stream (ch->ads). The stream itself is the transport's, and is used until
- * on_status or `cancel`. */
+ * Responses (response.c): the next one is read when the last reference to `token` is dropped, or later if the response
+ * was rejected or ignored at great cost (`pause`). An end of the stream waits while another thread decodes (`pending`).
+ * The stream itself is the transport's, used until on_status or `cancel`; ch->ads has its state. */
 #include "xds/client/ads.h"
 
 #include "proto/wire.h"

@@ -19,10 +19,12 @@ struct tc_xds_remote_opts {
     void *arg;
 };
 
-/* Returns a client with one reference. Takes a reference of the bootstrap. Either mailbox may be closed at any time:
- * watches get nothing more from then on. Does-not-exist timers, fallback, the cache and load reports are the origin's;
- * a dump of the remote client shows nothing. A remote client holds back no response of the server (tokens are NULL):
- * its watchers get the newest state when their loop turns, and may miss states in between. */
+/* Returns a client with one reference. Takes a reference of the bootstrap. `here` may be closed at any time: watches
+ * get nothing more from then on. `there` may be closed only while the origin has no watch and no loads of the remote
+ * client, as before `open` and after `close`: watches and loads can end only on the origin's loop. Does-not-exist
+ * timers, fallback, the cache and load reports are the origin's; a dump of the remote client shows nothing. A remote
+ * client holds back no response of the server (tokens are NULL): its watchers get the newest state when their loop
+ * turns, and may miss states in between. */
 struct tc_xds_client *tc_xds_remote_client_new(struct tc_loop *loop, struct tc_xds_bootstrap *bootstrap,
                                                const struct tc_xds_remote_opts *opts);
 

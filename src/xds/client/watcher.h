@@ -24,7 +24,8 @@ struct tc_xds_entry *tc_xds_watch_entry(const struct tc_xds_watcher *w);
  * replaces them. */
 void tc_xds_watch_changed(struct tc_xds_watcher *w, struct tc_xds_resource *resource, const struct tc_status *error,
                           struct tc_xds_token *token);
-/* Queues on_ambient_error, behind the callbacks that are queued; takes references. `token` as above. */
+/* Queues on_ambient_error, behind the callbacks that are queued; takes references. `token`: of the
+ * response that brought the error; NULL: none did. */
 void tc_xds_watch_ambient(struct tc_xds_watcher *w, const struct tc_status *error, struct tc_xds_token *token);
 
 #endif

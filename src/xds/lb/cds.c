@@ -323,7 +323,7 @@ static struct tc_rstr *resolution_note_of(const struct cds *p, const struct tc_c
 }
 
 /* Updates the child, after making it if need be, for a cluster that has its Cluster resource. Returns the child's
- * answer; OK if the child's config cannot be made (cds_fail). */
+ * answer; OK if the TLS or the child's config cannot be made (cds_fail). */
 static struct tc_status cds_update_child(struct cds *p, const struct tc_lb_update *update, struct tc_cluster_config *c)
 {
     struct tc_status why = {0};
@@ -378,7 +378,7 @@ static struct tc_status cds_update(struct tc_lb_policy *base, const struct tc_lb
         tc_lb_config_unref(p->config);
         p->config = tc_lb_config_ref(update->config);
     }
-    /* Nothing about the cluster itself changed, but an aggregate's leaf clusters may have. */
+    /* An aggregate goes on even if nothing about the cluster itself changed: its leaf clusters may have changed. */
     if (same && (!c->cluster || c->cluster->kind != TC_CLUSTER_AGGREGATE))
         return (struct tc_status){0};
     if (!c) {

@@ -1,4 +1,4 @@
-/* Builds the tree of endpoint lists from an EDS resource.
+/* Builds the tree of endpoint lists from an EDS resource, or around the list of a DNS name.
  *
  *      root                     draining endpoints
  *        "priority-0"           all usable endpoints of the priority

@@ -2,9 +2,10 @@
  *
  * tc_cluster_load_track finds the counts of the endpoint's locality (or of the endpoint, if the LRS server asks for
  * loads by endpoint), counts one started RPC and adds a tracker, which counts the end. If the cluster wants metrics
- * (A85), the tracker also reads the ORCA report in the trailers. The counts belong to the xDS client's load store
- * (xds/load), from which the client's LRS stream takes its reports. Recorder and trackers hold references of the
- * counts, which may outlive the store: nobody reports them then.
+ * (A85), the tracker also reads the ORCA report in the trailers. The counts belong to a load store of the xDS client
+ * (xds/load). The client's LRS stream takes its reports from the store; a remote client sends the counts to its origin
+ * instead (xds/client/remote_load.h). Recorder and trackers hold references of the counts, which may outlive the store:
+ * nobody reports them then.
  *
  * xds_cluster_impl owns a recorder until tc_cluster_load_stop; its limits and the trackers hold references. Loop thread
  * only. */

@@ -16,9 +16,10 @@
  * are published as they are.
  *
  * Ownership: entries belong to the set, which borrows the endpoints of the last list. The child releases its
- * subchannels. The policy ends one of its own when no session has used it for idle_timeout, when sessions may no longer
- * use its endpoint, when the endpoint's hostname or proxy has changed, or when a better subchannel to the same address
- * replaces it. Pickers reach the policy through `access`, since they may outlive the policy. */
+ * subchannels. The policy ends one of its own when no session has used it for idle_timeout, when its address has left
+ * the list, when sessions may no longer use its endpoint, when the endpoint's hostname or proxy has changed, or when a
+ * better subchannel to the same address replaces it. Pickers reach the policy through `access`, since they may outlive
+ * the policy. */
 #include "xds/lb/override_host.h"
 
 #include "base/log.h"

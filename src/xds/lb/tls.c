@@ -201,9 +201,9 @@ static bool sni_is_literal(struct tc_slice host)
 }
 
 /* A101: returns the endpoint's hostname if auto_host_sni is set and the hostname is a DNS name; else the configured
- * SNI; else, if the environment variable is "true" and auto_sni_san_validation is not set, the channel's authority.
- * Hostname and authority lose their port. Borrowed from the argument that has it. Empty: no SNI. An address is never an
- * SNI. */
+ * SNI; else, if GRPC_USE_CHANNEL_AUTHORITY_IF_NO_SNI_APPLICABLE is "true" and auto_sni_san_validation is not set, the
+ * channel's authority. Hostname and authority lose their port. Borrowed from the argument that has it. Empty: no SNI.
+ * An IP address is never an SNI. */
 static struct tc_slice tls_sni_of(const struct tc_cluster *c, const struct tc_endpoint *e, struct tc_slice authority)
 {
     struct tc_slice host = tc_slice_of(NULL, 0);

@@ -2,9 +2,12 @@
  *
  * tc_load_store_take moves the counts since the last report into the messages and marks their clusters `in_report`.
  * tc_load_store_settle forgets the counts of a report that was handed over, and puts them back otherwise. Then it
- * removes metrics and categories without counts, and sweeps the cluster. A locality is left out while all its numbers
- * are zero. RPCs in progress are reported again each time. A cluster's interval starts at the end of the last report
- * that covered the cluster and was handed over, or when the cluster was made. */
+ * removes metrics and categories without counts, and sweeps the clusters of the report. A locality is left out while
+ * its counts and its RPCs in progress are zero. RPCs in progress are reported again each time. A cluster's interval
+ * starts at the end of the last report that covered the cluster and was handed over, or when the cluster was made.
+ *
+ * The caller owns the arena. Strings of the messages may point into the store. Runs on the loop of the store;
+ * load_store.h describes the functions. */
 #include <arpa/inet.h>
 
 #include "base/mem.h"
@@ -42,8 +45,9 @@ static void settle_count(struct tc_load_count *n, bool handed_over)
 
 /* --- taking a report --- */
 
-/* Takes the metrics. Stores those of TC_LOAD_NAMED in *named, an array in the arena, and returns their number. Stores
- * the others in unnamed[] by kind; NULL for an endpoint, which has TC_LOAD_NAMED alone. */
+/* Takes the metrics. Stores metrics of the kind TC_LOAD_NAMED in *named, an array in the arena, and returns their
+ * number. Stores the metric of each other kind in unnamed[kind]. `unnamed` is NULL for an endpoint, which has
+ * TC_LOAD_NAMED alone. */
 static size_t take_metrics(struct tc_load_locality *l, struct tc_arena *arena, named_stats ***named,
                            unnamed_stats *unnamed[TC_LOAD_NAMED])
 {
@@ -114,7 +118,8 @@ static void take_endpoint(struct tc_load_locality *e, struct tc_arena *arena, bo
         out->upstream_endpoint_stats[out->n_upstream_endpoint_stats++] = s;
 }
 
-/* Takes the counts of a locality and of its endpoints. `endpoints`: those of endpoints are to be reported, too. */
+/* Takes the counts of a locality and of its endpoints. `endpoints`: the counts of endpoints are to be reported,
+ * too. */
 static locality_stats *take_locality(struct tc_load_locality *l, struct tc_arena *arena, bool endpoints)
 {
     MAKE(arena, locality_stats, out, envoy__config__endpoint__v3__upstream_locality_stats);

@@ -2,9 +2,11 @@
  *
  * Before each report of the interval, xds/client/lrs.c asks every source (tc_load_store_gather). lrs.c makes the report
  * when all sources have answered or its timer runs out: a loop that nobody turns must not hold the report up. The last
- * report of a stream is made without asking. A source is embedded in an object of xds/client/remote_load.c, which hands
- * over a LoadStatsRequest; tc_load_store_add adds its counts to the store. All functions run on the loop of their
- * store; load_store.h describes them. */
+ * report of a stream is made without asking. A source is embedded in an object of xds/client/remote_load.c, which owns
+ * the source. That file gets the counts as a LoadStatsRequest; tc_load_store_add adds them to the store.
+ *
+ * tc_load_store_on_use and tc_load_stats_none_in_progress are for the stores of the loops that count. Each function
+ * runs on the loop of its store; load_store.h describes the functions. */
 #include "base/mem.h"
 #include "io/addr.h"
 #include "xds/load/load_store_internal.h"
@@ -94,7 +96,8 @@ static void add_named(struct tc_load_locality *l, named_stats *const *from, size
                                     from[i]->num_requests_finished_with_metric, from[i]->total_metric_value);
 }
 
-/* Stores the address, for tc_addr_fini. Returns false if it is neither IP nor a Unix socket, or cannot be read. */
+/* Stores the address, for tc_addr_fini. Returns false if the address is neither IP nor a Unix socket, or cannot be
+ * read. */
 static bool address_read(const Envoy__Config__Core__V3__Address *from, struct tc_addr *out)
 {
     if (from->address_case == ENVOY__CONFIG__CORE__V3__ADDRESS__ADDRESS_PIPE) {

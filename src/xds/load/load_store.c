@@ -9,10 +9,10 @@
  * way. load_report.c moves `now` to `reported` when it takes a report out, and back if the report was not handed over.
  *
  * A cluster has references (objects that may still count) and users (objects that want it reported). The store is in
- * use while any cluster has a user. A cluster that loses its last user stays until its counts were reported and nobody
- * else refers to it. It goes at once if there are MAX_IDLE_CLUSTERS such clusters already, and with the next report if
- * the server does not ask for it. RPCs that end after that, or after the store is gone, count for nobody:
- * cluster->store is NULL then.
+ * use while any cluster has a user. A cluster that loses its last user stays until its counts were reported, its RPCs
+ * are over, and only the store refers to it. The cluster goes at once if there are MAX_IDLE_CLUSTERS such clusters
+ * already, and with the next report if the server does not ask for the cluster. RPCs that end after their cluster went,
+ * or after the store was freed, count for nobody: cluster->store is NULL then.
  *
  * Fast path: tc_load_locality_started and _finished, a few additions on the loop's thread without a lock. */
 #include "xds/load/load_store.h"
@@ -26,7 +26,8 @@ enum {
     MAX_METRICS = 256,
     MAX_ENDPOINT_METRICS = 16,
     MAX_ENDPOINTS = 65536, /* of a cluster */
-    /* Of a cluster: a control plane may rename them again and again, and take no report. */
+    /* Three limits of a cluster: a control plane may rename localities and categories again and again, and take no
+     * report. */
     MAX_LOCALITIES = 65536,
     MAX_CATEGORIES = 1024,
     MAX_NAME_BYTES = 16 << 20,
@@ -320,7 +321,7 @@ void tc_load_locality_started(struct tc_load_locality *l)
 
 void tc_load_locality_finished(struct tc_load_locality *l, bool success)
 {
-    l->in_progress -= l->in_progress > 0; /* the store may have forgotten the start */
+    l->in_progress -= l->in_progress > 0; /* tc_load_store_add may have subtracted the start */
     if (success)
         l->succeeded.now++;
     else

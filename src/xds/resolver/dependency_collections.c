@@ -2,8 +2,9 @@
  *
  * The collections of all EDS resources are nodes of the manager, found by name; several localities may name one
  * collection. An EDS node keeps a completed copy of its resource (`merged`), in which the localities have the endpoints
- * of their collections, so that readers need not know of collections. The copy holds references of the resource and the
- * collections. Readers compare pointers, so a new copy is made only when one of these resources changes.
+ * of their collections, so that readers need not know of collections. The copy is an immutable resource: the node has
+ * one reference, and snapshots of clusters take more. The copy holds references of the resource and the collections.
+ * Readers compare pointers, so a new copy is made only when one of these resources changes.
  *
  * If a collection has no value (it does not exist, or no version of it was accepted), its locality has no endpoints,
  * and the resolution note says why. A collection is left out, too, if it is beyond MAX_COLLECTIONS, or if the cluster

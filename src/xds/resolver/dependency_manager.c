@@ -7,23 +7,21 @@
  *                  watches (dependency_walk.c). The clusters, EDS resources and collections that are reached get the
  *                  round's number in `mark`.
  *   quick update   only contents changed (an EDS update, an error beside a value), not which resources are needed: new
- *                  snapshots of those clusters go into a copy of the last config. Used unless `reshape` is set or
- *                  several clusters share a changed node.
+ *                  snapshots of the clusters with changed content go into a copy of the last config. Used unless
+ *                  `reshape` is set or several clusters share a changed node.
  *
  * A round ends in one of three ways:
  *
  *   COMPLETE   publishes a config, if it differs from the last; frees the nodes with an older mark (mark and sweep)
- *   WAITING    publishes nothing; keeps the nodes of the config in use (`in_use`) whether or not the round reached
- *              them. That config stays in force: a server that refuses a resource now would not send its last good
- *              value again (A88).
+ *   WAITING    publishes nothing, so that the config in use stays in force; keeps that config's nodes (`in_use`)
+ *              whether or not the round reached them. If their watches ended, a server that refuses a resource now
+ *              would not send the resource's last good value again (A88).
  *   FAILED     there is nothing to route by: publishes the error, if it differs from the last; drops the config, and
  *              the nodes with an older mark
  *
- * Flow control: the ADS tokens of responses are held until on_reconcile has taken the responses in and reported the
- * outcome, if there is one. A round that waits releases the tokens, since what it waits for comes in later responses.
- *
- * Read next: dependency_manager_internal.h (the nodes), dependency_snapshot.c, dependency_status.c (the texts). Loop
- * thread only. */
+ * Loop thread only. Flow control: the ADS tokens of responses are held until on_reconcile has taken the responses in
+ * and reported the outcome, if there is one. A round that waits releases the tokens, since what it waits for comes in
+ * later responses. Read next: dependency_manager_internal.h, dependency_snapshot.c, dependency_status.c (the texts). */
 #include "xds/resolver/dependency_manager.h"
 
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* The resources that a dependency manager watches, and the DNS names of its LOGICAL_DNS clusters.
  *
- * A watcher callback stores the value or the error, keeps the response's token, and schedules a reconcile. It also
- * decides how much work that is. A value that leads to the same resources, or an error beside the value of a cluster,
- * an EDS resource or a collection, marks its node `fresh` (quick update). Any other change sets `reshape` (full round).
- * A DNS name without an answer is `awaited`: no config is reported before the answer. Later answers change the content
- * of their cluster alone. */
+ * A watcher callback stores the value or the error, keeps the response's token, and schedules a reconcile. The callback
+ * also decides whether a quick update suffices. A value that surely leads to the same resources (value_keeps_shape), or
+ * an error beside the value of a cluster, an EDS resource or a collection, marks its node `fresh` (quick update). Any
+ * other change sets `reshape` (full round). A DNS name without an answer is `awaited`: no config is reported before the
+ * first answer. Further answers change the content of their cluster alone. */
 #include "base/mem.h"
 #include "xds/resolver/dependency_manager_internal.h"
 
@@ -24,8 +24,8 @@ static void manager_keep_token(struct tc_dependency_manager *m, struct tc_xds_to
     tc_loop_defer(m->loop, &m->task);
 }
 
-/* Only the node's own content has changed: the set of needed resources stays the same, and so do the clusters that do
- * not use the node. */
+/* Marks the node `fresh`: only its own content has changed. The set of needed resources stays the same, and so do the
+ * clusters that do not use the node. */
 static void node_content_changed(struct tc_dep_node *n)
 {
     if (n->fresh)
@@ -151,8 +151,9 @@ struct tc_dep_node *tc_dep_node_get(struct tc_dependency_manager *m, struct tc_d
 
 /* --- DNS names --- */
 
-/* The last `awaited` answer schedules a full round. A later answer changes its cluster's content alone. While `reshape`
- * is set (a full round is scheduled, or the last one waits or failed) the next full round reads the later answer. */
+/* The first answer for the last node that is `awaited` schedules a full round. A further answer for a node changes its
+ * cluster's content alone (quick update). While `reshape` is set (a full round is scheduled, or the last one waits or
+ * failed), a further answer schedules nothing: the next full round reads the answer. */
 static void on_dns_answer(void *arg)
 {
     struct tc_dep_node *n = arg;

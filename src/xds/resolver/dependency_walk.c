@@ -38,10 +38,10 @@ static enum tc_dep_excess name_exceeds(struct tc_dependency_manager *m, const st
     return depth >= MAX_DEPTH ? TC_DEP_TOO_DEEP : TC_DEP_WHOLE;
 }
 
-/* Marks a cluster, its EDS resource and all clusters below it, and resolves the name of a LOGICAL_DNS cluster. Appends
- * the leaf clusters, to which a cluster without a Cluster resource belongs. Skips names that the walk has seen already.
- * Sets tree->excess at a limit, and goes no deeper; any limit but the depth ends the whole walk of the root. Returns
- * false if a resource or an address is not known yet. */
+/* Marks a cluster, its EDS resource with the collections, and all clusters below it, and resolves the name of a
+ * LOGICAL_DNS cluster. Appends the leaf clusters; a cluster without a Cluster resource counts as a leaf cluster. Skips
+ * names that the walk has seen already. Sets tree->excess at a limit, and goes no deeper; any limit but the depth ends
+ * the whole walk of the root. Returns false if a resource or an address is not known yet. */
 static bool walk_cluster(struct tc_dependency_manager *m, struct tc_slice name, unsigned depth,
                          struct tc_dep_tree *tree)
 {
@@ -105,8 +105,8 @@ static void leaf_list_fini(tc_leaf_cluster_vec *leaf_clusters)
     tc_vec_fini(leaf_clusters);
 }
 
-/* Counts the leaf clusters of a root that is an aggregate towards the limit of all aggregates, or sets tree->excess. An
- * aggregate that exceeds a limit counts nothing. */
+/* Counts the leaf clusters of a root that is an aggregate towards the limit of all aggregates. If the root exceeds a
+ * limit, counts nothing, and sets tree->excess unless the walk has set it. */
 static void aggregate_count_leaves(struct tc_dependency_manager *m, struct tc_dep_tree *tree)
 {
     if (!tree->excess && tree->leaf_clusters.len > max_leaf_clusters(m))

@@ -4,7 +4,7 @@
  *
  * A report has three parts: the config selector (made again when routing changed or an error is over), the LB config (a
  * cluster manager with a child for every cluster in use), the XdsConfig as attributes for the policies. A report of an
- * error has a status instead of the selector. A cluster is in use while the selector or an RPC refers to it. When the
+ * error has a status instead of the selector. A cluster is in use while a selector or an RPC refers to it. When the
  * last reference goes, the cluster leaves the LB config with the next report.
  *
  * A bootstrap that cannot be read, or is invalid, fails the channel's RPCs, and is read again with backoff: another

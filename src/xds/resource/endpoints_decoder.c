@@ -1,16 +1,16 @@
 /* Decodes ClusterLoadAssignment resources (EDS) into struct tc_eds: priorities, localities, endpoints; and
- * LbEndpointCollections, whose endpoints are decoded in the same way.
+ * LbEndpointCollection resources (LEDS) into struct tc_eds_collection: endpoints alone.
  *
- * No other resource is as large: 262,144 endpoints by default. So the endpoints' bytes are lifted out of the message
- * (endpoints_split.h), and each endpoint is unpacked by itself into a scratch arena that is reset before it. Order of
- * work for a ClusterLoadAssignment:
+ * No other resource is as large: 262,144 endpoints by default. So each endpoint is unpacked by itself, into a scratch
+ * arena that is reset before each endpoint. In a ClusterLoadAssignment, the endpoints' bytes are lifted out of the
+ * message first (endpoints_split.h). Order of work for a ClusterLoadAssignment that has passed tc_scan:
  *
  *   within_limits      counts localities and addresses without memory
  *   decode_locality    decodes each locality with a weight, and its endpoints (A27: health, weight; A61: additional
  *                      addresses)
  *   group_priorities   sorts by priority and name; refuses a gap between priorities, a locality that occurs twice in
  *                      a priority, and a priority whose localities' weights add up to more than UINT32_MAX
- *   check_duplicates   refuses an address that occurs twice in the resource
+ *   check_duplicates   refuses an address that occurs twice among the endpoints that are kept
  *   decode_drops       decodes the drop categories
  *
  * Endpoints without a port and hostnames that cannot be used are left out, and counted for a line in the log: an error
@@ -45,7 +45,7 @@ struct placed {
 };
 
 struct eds_decoder {
-    struct tc_decoder r; /* r.scratch has the messages of one endpoint */
+    struct tc_decoder r; /* r.scratch: messages of an endpoint or of localities' proxies, until the next endpoint */
     struct tc_lifted_endpoints lifted;
     struct tc_rstr *empty;
     TC_VEC(struct placed) placed;

@@ -1,10 +1,12 @@
 /* Decodes HTTP filter chains of listeners, and overrides of virtual hosts, routes and weighted clusters (A39).
  *
- * A config is an Any. If the Any holds a TypedStruct, the struct is converted into the message that it names. A filter
- * that is unknown or for servers only is an error, or left out if it is optional. A chain must end with a terminal
- * filter (the router) and have no other one. An override may stand in a FilterConfig wrapper, which can disable the
- * filter or make the override optional. The filter types come from the registries (registry.c). What is parsed lives
- * in the resource's arena; messages are in the scratch arena of the decoder. Runs on any thread. */
+ * A config is an Any. If the Any holds a TypedStruct, the struct is converted into the message that it names. In a
+ * chain, a filter that is unknown or for servers only is an error, or left out if it is optional. A chain must end with
+ * a terminal filter (the router) and have no other terminal filter. An override may stand in a FilterConfig wrapper,
+ * which can disable the filter or make the override optional. An override that no known filter accepts is an error,
+ * or left out if it is optional; overrides of filters for servers are accepted. The filter types come from the
+ * registries (registry.c). What is parsed lives in the resource's arena; messages are in the scratch arena of the
+ * decoder. Runs on any thread. */
 #include "xds/resource/http_filter_decoder.h"
 #include "xds/resource/registry.h"
 

@@ -1,8 +1,8 @@
-/* Matchers of strings and headers (A28), as they are applied to each RPC.
+/* Matching of strings, headers (A28) and fractions, and the texts of matchers for logs.
  *
- * Regexes and values of headers take `steps` from the caller's budget, so that neither a route table nor the metadata
- * can make one RPC cost without bound. Once the budget is used up, no regex matches, and no matcher matches a header
- * that is present. */
+ * Regexes and values of headers take `steps` from the caller's budget, so that neither matchers nor the metadata of an
+ * RPC can cost without bound. Once the budget is used up, no regex matches, and no matcher matches a header that is
+ * present. */
 #include "xds/resource/matchers.h"
 
 #include "base/parse.h"
@@ -44,7 +44,7 @@ bool tc_header_matcher_match(const struct tc_header_matcher *m, const struct tc_
     bool found = tc_route_header_value(headers, m->name, scratch, &value);
     bool match = false;
     int64_t number;
-    if (found && !tc_regex_take_steps(steps, value.len)) /* joining the value takes time, and searching it may */
+    if (found && !tc_regex_take_steps(steps, value.len)) /* for joining and searching the value */
         return false;
     if (m->kind == TC_HEADER_MATCH_PRESENT)
         return (found == m->present) != m->invert;

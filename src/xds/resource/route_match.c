@@ -1,5 +1,5 @@
-/* Routing of one RPC: the virtual host of its authority, the first route that matches, one of the route's weighted
- * clusters.
+/* Routing: the virtual host for a channel's authority; for an RPC the first route that matches, and one of the route's
+ * weighted clusters.
  *
  * A27 ranks domain patterns: exact, longest suffix, longest prefix, "*". Routes are tried in the control plane's order,
  * and the first match wins. Random numbers come from the caller. `steps` bounds what regexes and values of headers may

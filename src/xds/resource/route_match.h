@@ -1,5 +1,5 @@
-/* Routing of an RPC: its virtual host and route (A27, A28), and the cluster of a weighted route. What is returned is
- * borrowed from the table. Any thread. */
+/* Routing: the virtual host for a channel's authority (A27), and the route of an RPC (A28) with the cluster of a
+ * weighted route. What is returned is borrowed from the table. Any thread. */
 #ifndef TC_XDS_RESOURCE_ROUTE_MATCH_H
 #define TC_XDS_RESOURCE_ROUTE_MATCH_H
 

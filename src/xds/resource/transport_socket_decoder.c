@@ -1,9 +1,9 @@
 /* Decodes a Cluster's transport_socket: UpstreamTlsContext, alone or in Http11ProxyUpstreamTransport (A29, A82, A86,
  * A101).
  *
- * A29: a security setting of CommonTlsContext that gRPC does not implement is an error and not ignored: otherwise the
- * checks would be weaker than the control plane asked for. alpn_protocols and trusted_ca are ignored, and so are the
- * members of UpstreamTlsContext that are not read here.
+ * A29: security settings of CommonTlsContext that gRPC does not implement (each add_error_if) are errors. If they were
+ * ignored, the checks would be weaker than the control plane asked for. All else that is not read here is ignored:
+ * alpn_protocols and trusted_ca, for example, and other sources of a certificate beside a provider instance.
  *
  * Certificates come from instances of the bootstrap's certificate_providers; roots may be the system's (A82). An
  * unknown instance or plugin is an error here, not at the first handshake. The resource's arena keeps the settings.

@@ -1,4 +1,4 @@
-/* XdsConfig snapshots: references, equality, lookup.
+/* XdsConfig snapshots: references, copies, equality, lookup; and the node ID in texts of errors.
  *
  * Shared parts are compared by pointer: the dependency manager keeps the old snapshot of a cluster while nothing about
  * the cluster changes. Clusters are sorted by name. A reader that asks each config for the same cluster remembers the
