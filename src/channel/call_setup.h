@@ -8,8 +8,8 @@
 /* Prepares a zeroed call whose arena (and `parent`, in a hedged attempt) is set. Takes a reference to the channel.
  * The caller then sets release, events, arg, the request, and the deadline if there is one. */
 void tc_call_init(struct tc_call *c, torc_channel *ch);
-/* Gives the call credentials for itself alone (NULL: none); takes a reference. Called before
- * tc_call_setup_credentials. */
+/* Sets call credentials that this call alone uses, beside the channel's (NULL: none). Takes a reference to `own`.
+ * Called before tc_call_setup_credentials. */
 void tc_call_use_credentials(struct tc_call *c, torc_call_credentials *own);
 /* Adds the channel's call credentials to a call that begins; the request then carries the headers of both. */
 void tc_call_setup_credentials(struct tc_call *c);

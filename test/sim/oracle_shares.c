@@ -6,8 +6,8 @@
  * one share for all first localities, one for all second ones, and so on.
  *
  * Weights: of the calls that went to a locality which weighted_round_robin balances, each endpoint gets as many as its
- * reports say (A58), once all reachable ones have reported for longer than the blackout period. The sum of the weights
- * of the endpoints that calls went to is compared.
+ * reports say (A58), once all reachable ones have reported for longer than the blackout period. Each such call adds the
+ * weight of its endpoint; the sum over all calls is compared with the expected sum.
  *
  * Chances: the fault filter and drops fail as many calls as their percentages say.
  *
@@ -25,7 +25,7 @@ enum {
     HEAVIEST = 8,        /* sim_host_weight, at most */
 };
 
-/* A sum as expected, and as it came: of calls or, in `weights`, of the weights of the endpoints that calls went to. */
+/* A sum as expected, and as it came: of calls or, in `weights`, of the weight of each call's endpoint. */
 struct share {
     double expected, variance;
     uint64_t got;

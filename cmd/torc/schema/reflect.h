@@ -36,9 +36,10 @@ struct reflect {
  * block, and must not be called in a callback. After a failure some files may have been added: the caller cuts the
  * index.
  *
- * reflect_symbol adds the file that defines a full name, all files that it imports, and the files with extensions of
- * the messages in these files. An import that the server does not have is left out: linking tells whether it is
- * needed. */
+ * reflect_symbol adds the file that defines a full name, the files with extensions of the messages in it, and all
+ * imports of these files. What it leaves out is no failure: an import that the server does not have (linking tells
+ * whether it is needed), extensions of descriptor.proto's messages, and those of all but the first 64 messages that can
+ * have any. */
 int reflect_symbol(struct reflect *r, struct tc_descriptor_index *files, struct tc_slice symbol);
 /* Adds the file of this name, its imports, and files with extensions, as reflect_symbol does. */
 int reflect_file(struct reflect *r, struct tc_descriptor_index *files, struct tc_slice name);
