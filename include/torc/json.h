@@ -250,11 +250,11 @@ TORC_JSON_API int torc_json_from_bytes(const torc_schema *schema, const torc_sch
                                        size_t *text_size, torc_error **error);
 
 /* Finds where the first JSON value of a text ends, for texts with one message after another: stores in *used the number
- * of its bytes, with the white space before it. Does not check the value: what cannot be a value counts as one, a
- * comma, a colon or a closing bracket by itself, and torc_json_to_bytes refuses it. Returns 0; or an error, and *used
- * is untouched: TORC_EAGAIN (the text ends before the value does, or in a number or a word that may go on: after the
- * last text the caller appends a line end and calls again), TORC_ENOTFOUND (the text is only white space), TORC_EINVAL
- * (NULL). Each call reads the text from its beginning. */
+ * of its bytes, with the white space before it. Does not check the value: text that cannot be a value counts as a value
+ * too, and torc_json_to_bytes refuses it. A comma, a colon or a closing bracket where a value should begin counts as a
+ * value of one byte. Returns 0; or an error, and *used is untouched: TORC_EAGAIN (the text ends before the value does,
+ * or in a number or a word that may go on: after the last text the caller appends a line end and calls again),
+ * TORC_ENOTFOUND (the text is only white space), TORC_EINVAL (NULL). Each call reads the text from its beginning. */
 TORC_JSON_API int torc_json_split(const char *text, size_t size, size_t *used);
 
 #ifdef __cplusplus

@@ -37,7 +37,7 @@ struct reflect {
  * index.
  *
  * reflect_symbol adds the file that defines a full name, the files with extensions of the messages in it, and all
- * imports of these files. What it leaves out is no failure: an import that the server does not have (linking tells
+ * imports of these files. It leaves out, without a failure, an import that the server does not have (linking tells
  * whether it is needed), extensions of descriptor.proto's messages, and those of all but the first 64 messages that can
  * have any. */
 int reflect_symbol(struct reflect *r, struct tc_descriptor_index *files, struct tc_slice symbol);
