@@ -39,9 +39,8 @@ static void listen_on(struct tc_server *server, void *arg)
 {
     struct tc_addr addr;
     struct tc_status error = {0};
-    assert_int_equal(tc_addr_parse(&addr, tc_slice_str(arg)), 0);
-    if (tc_server_listen(server, &addr, NULL, &error) != 0)
-        fail_msg("%s", tc_status_text(&error));
+    CHECK(tc_addr_parse(&addr, tc_slice_str(arg)) == 0);
+    CHECK(tc_server_listen(server, &addr, NULL, &error) == 0);
     tc_addr_fini(&addr);
 }
 

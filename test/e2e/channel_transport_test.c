@@ -10,6 +10,7 @@
 
 #include <torc/torc.h>
 
+#include "support/check.h"
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 #include "support/kits/cert.h"
@@ -311,7 +312,7 @@ struct observers {
 static void *observe_first(void *arg)
 {
     struct observers *o = arg;
-    assert_int_equal(torc_channel_observe(o->ch, on_event, &o->first), 0);
+    CHECK(torc_channel_observe(o->ch, on_event, &o->first) == 0);
     return NULL;
 }
 

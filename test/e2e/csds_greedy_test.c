@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "support/check.h"
 #include "support/cmocka.h"
 #include "support/fakes/h2.h"
 #include "support/footprint.h"
@@ -148,11 +149,11 @@ static int connect_raw(const char *address)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     uint64_t port;
-    assert_int_equal(tc_parse_u64(tc_slice_str(strrchr(address, ':') + 1), UINT16_MAX, &port), 0);
+    CHECK(tc_parse_u64(tc_slice_str(strrchr(address, ':') + 1), UINT16_MAX, &port) == 0);
     to.sin_port = htons((uint16_t)port);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(fd >= 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+    CHECK(fd >= 0);
+    CHECK(connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0);
     return fd;
 }
 

@@ -399,7 +399,7 @@ static void race_dial(torc_dial *dial, const char *address, void *arg)
     *own = 1;
     torc_dial_set_data(dial, own);
     pthread_mutex_lock(&r->mutex);
-    assert_true(r->n < 2 * ROUNDS);
+    CHECK(r->n < 2 * ROUNDS);
     r->dials[r->n++] = dial;
     pthread_cond_signal(&r->cond);
     pthread_mutex_unlock(&r->mutex);

@@ -13,6 +13,7 @@
 #include <torc/torc.h>
 
 #include "base/common.h"
+#include "support/check.h"
 #include "support/cmocka.h"
 #include "support/kits/watch.h"
 
@@ -30,7 +31,7 @@ static pthread_t resumer; /* of the last delay; joined after each RPC, which has
 static void suspend_for_thread(torc_rpc *rpc)
 {
     torc_pending *p = torc_rpc_suspend(rpc);
-    assert_int_equal(pthread_create(&resumer, NULL, resume_soon, p), 0);
+    CHECK(pthread_create(&resumer, NULL, resume_soon, p) == 0);
 }
 
 /* Delays the RPC if this is the hook that the test chose. Returns the verdict. */
@@ -105,7 +106,7 @@ static int crowd_hook(torc_rpc *rpc)
         return 0;
     torc_pending *p = torc_rpc_suspend(rpc);
     pthread_mutex_lock(&crowd.mutex);
-    assert_true(crowd.n < TC_ARRAY_LEN(crowd.pending));
+    CHECK(crowd.n < TC_ARRAY_LEN(crowd.pending));
     crowd.pending[crowd.n++] = p;
     pthread_cond_broadcast(&crowd.changed);
     pthread_mutex_unlock(&crowd.mutex);
@@ -149,7 +150,7 @@ static int crowd_status(torc_rpc *rpc, int code, void *state, void *arg)
 static void crowd_end(torc_rpc *rpc, int code, void *state, void *arg)
 {
     (void)rpc, (void)code, (void)arg;
-    assert_int_equal(*(int *)state, 1);
+    CHECK(*(int *)state == 1);
     *(int *)state = 2;
     crowd_count(&crowd.ends);
 }

@@ -202,7 +202,7 @@ static void start_in_the_turn(void *arg)
 {
     (void)arg;
     turn_hold();
-    assert_int_equal(torc_server_start(server, NULL), 0);
+    CHECK(torc_server_start(server, NULL) == 0);
     atomic_store(&returned, 1);
 }
 

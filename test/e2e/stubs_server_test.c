@@ -49,7 +49,7 @@ static void once(torc_server_call *call, const Kinds *request, void *arg)
 {
     Kinds reply = kinds(request->f_int32 + *(const int *)arg);
     reply.f_string = (char *)(uintptr_t)torc_server_call_printf(call, "%s!", request->f_string);
-    assert_int_equal(torc__test__mirror__mirror__once__reply(call, &reply), 0);
+    CHECK(torc__test__mirror__mirror__once__reply(call, &reply) == 0);
 }
 
 /* Answers with as many messages as the request says, numbered from 0. */
@@ -58,7 +58,7 @@ static void each(torc_server_call *call, const Kinds *request, void *arg)
     (void)arg;
     for (int32_t i = 0; i < request->f_int32; i++) {
         Kinds reply = kinds(i);
-        assert_int_equal(torc__test__mirror__mirror__each__reply(call, &reply, 0, 0), 0);
+        CHECK(torc__test__mirror__mirror__each__reply(call, &reply, 0, 0) == 0);
     }
     torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
 }
@@ -79,7 +79,7 @@ static void last_on_message(torc_server_call *call, const torc_message *message,
 static void last_on_half_close(torc_server_call *call, void *arg)
 {
     Kinds reply = kinds(*(int32_t *)arg);
-    assert_int_equal(torc__test__mirror__mirror__last__reply(call, &reply), 0);
+    CHECK(torc__test__mirror__mirror__last__reply(call, &reply) == 0);
 }
 
 static void last(torc_server_call *call, void *arg)
@@ -89,7 +89,7 @@ static void last(torc_server_call *call, void *arg)
     int32_t *sum = torc_arena_alloc(torc_server_call_arena(call), sizeof(*sum));
     (void)arg;
     *sum = 0;
-    assert_int_equal(torc_server_call_set_events(call, &events, sum), 0);
+    CHECK(torc_server_call_set_events(call, &events, sum) == 0);
     torc_server_call_want(call, 1);
 }
 
@@ -112,7 +112,7 @@ static void both(torc_server_call *call, void *arg)
 {
     (void)arg;
     threaded = pthread_create(&thread, NULL, both_thread, call) == 0;
-    assert_true(threaded);
+    CHECK(threaded);
 }
 
 static const Handlers all = {.size = sizeof(Handlers), .once = once, .each = each, .last = last, .both = both};
@@ -285,7 +285,7 @@ static void test_missing_handler(void **state)
 static void bad_reply(torc_server_call *call, const Kinds *request, void *arg)
 {
     (void)request, (void)arg;
-    assert_int_equal(torc__test__mirror__mirror__once__reply(call, &(Kinds){0}), TORC_EINVAL);
+    CHECK(torc__test__mirror__mirror__once__reply(call, &(Kinds){0}) == TORC_EINVAL);
 }
 
 static void test_bad_reply(void **state)
@@ -311,21 +311,21 @@ static void misuse(torc_server_call *call, void *arg)
     const Kinds *request;
     Kinds reply = kinds(1);
     if (way == OTHER_REPLY) {
-        assert_int_equal(torc__test__mirror__mirror__last__reply(call, &reply), TORC_EINVAL);
+        CHECK(torc__test__mirror__mirror__last__reply(call, &reply) == TORC_EINVAL);
         return; /* the reply has ended the call, though it was refused */
     }
     if (way == OTHER_RESPONSE)
-        assert_int_equal(torc__test__mirror__mirror__each__reply(call, &reply, 0, 0), TORC_EINVAL);
+        CHECK(torc__test__mirror__mirror__each__reply(call, &reply, 0, 0) == TORC_EINVAL);
     if (way == OTHER_NEXT)
-        assert_int_equal(torc__test__mirror__mirror__last__next(call, 0, &request), TORC_EINVAL);
+        CHECK(torc__test__mirror__mirror__last__next(call, 0, &request) == TORC_EINVAL);
     if (way == OTHER_REQUEST)
-        assert_null(torc__test__mirror__mirror__last__request(call, (const torc_message *)"any"));
+        CHECK(!torc__test__mirror__mirror__last__request(call, (const torc_message *)"any"));
     reply.f_string = (char *)"\xff";
     if (way == NOT_PACKED)
-        assert_int_equal(torc__test__mirror__mirror__both__reply(call, &reply, 0, 0), TORC_EINVAL);
+        CHECK(torc__test__mirror__mirror__both__reply(call, &reply, 0, 0) == TORC_EINVAL);
     if (way == NOT_GIVEN)
-        assert_int_equal(torc__test__mirror__mirror__both__reply(call, NULL, 0, 0), TORC_EINVAL);
-    assert_int_equal(torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL), 0);
+        CHECK(torc__test__mirror__mirror__both__reply(call, NULL, 0, 0) == TORC_EINVAL);
+    CHECK(torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL) == 0);
 }
 
 static void test_misuse_of_a_stream(void **state)
@@ -352,10 +352,10 @@ static void unary_misuse(torc_server_call *call, const Kinds *request, void *arg
     Kinds reply = kinds(1);
     reply.f_string = (char *)(request->f_int32 ? "\xff" : "");
     if (request->f_int32) {
-        assert_int_equal(torc__test__mirror__mirror__once__reply(call, &reply), TORC_EINVAL);
+        CHECK(torc__test__mirror__mirror__once__reply(call, &reply) == TORC_EINVAL);
         return;
     }
-    assert_int_equal(torc__test__mirror__mirror__last__reply(call, &reply), TORC_EINVAL);
+    CHECK(torc__test__mirror__mirror__last__reply(call, &reply) == TORC_EINVAL);
 }
 
 static void test_misuse_of_a_unary_call(void **state)
@@ -431,7 +431,7 @@ static void failing(torc_server_call *call, const Kinds *request, void *arg)
     }
     const ProtobufCMessage *const *list = request->f_int32 == NO_LIST ? NULL : details;
     wanted = list ? wanted : TORC_EINVAL;
-    assert_int_equal(torc_protobuf_c_finish(call, code, text, trailers, list, n), wanted);
+    CHECK(torc_protobuf_c_finish(call, code, text, trailers, list, n) == wanted);
     torc_metadata_free(trailers);
 }
 

@@ -15,6 +15,7 @@
 #include <torc/torc.h>
 
 #include "base/buf.h"
+#include "support/check.h"
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 #include "support/kits/cert.h"
@@ -189,45 +190,45 @@ static struct torc_tls_options trusting(const struct kit_cert *root)
 
 /* --- the peer as a hook sees it --- */
 
-static void assert_certificate(const torc_tls_peer *peer, size_t i, const struct kit_cert *cert)
+static void check_certificate(const torc_tls_peer *peer, size_t i, const struct kit_cert *cert)
 {
     unsigned char *der = NULL;
     int len = i2d_X509(cert->x509, &der);
     const void *got;
     size_t size;
-    assert_int_equal(torc_tls_peer_certificate(peer, i, &got, &size), 0);
-    assert_int_equal(size, len);
-    assert_memory_equal(got, der, size);
+    CHECK(torc_tls_peer_certificate(peer, i, &got, &size) == 0);
+    CHECK(size == (size_t)len);
+    CHECK(memcmp(got, der, size) == 0);
     OPENSSL_free(der);
 }
 
-static void assert_name(const torc_tls_peer *peer, size_t i, int32_t kind, const char *text)
+static void check_name(const torc_tls_peer *peer, size_t i, int32_t kind, const char *text)
 {
     int32_t got_kind;
     const char *name;
     size_t size;
-    assert_int_equal(torc_tls_peer_name(peer, i, &got_kind, &name, &size), 0);
-    assert_int_equal(got_kind, kind);
-    assert_string_equal(name, text);
-    assert_int_equal(size, strlen(text));
+    CHECK(torc_tls_peer_name(peer, i, &got_kind, &name, &size) == 0);
+    CHECK(got_kind == kind);
+    CHECK(strcmp(name, text) == 0);
+    CHECK(size == strlen(text));
 }
 
 /* Asserts what a hook learns of `good`: names, address, and as the chain the server's certificate and the root, without
  * the stranger's certificate, which the server sent too. */
 static void look_at_all(torc_tls_peer *peer)
 {
-    assert_string_equal(torc_tls_peer_server_name(peer), "127.0.0.1");
-    assert_string_equal(torc_tls_peer_address(peer), kit_backends_address(good, 0));
-    assert_certificate(peer, 0, &leaf);
-    assert_certificate(peer, 1, &ca);
-    assert_int_equal(torc_tls_peer_certificate(peer, 2, NULL, NULL), TORC_ENOTFOUND);
-    assert_name(peer, 0, TORC_TLS_NAME_IP, "127.0.0.1");
-    assert_name(peer, 1, TORC_TLS_NAME_DNS, "b.test");
-    assert_name(peer, 2, TORC_TLS_NAME_URI, "spiffe://td/b");
-    assert_name(peer, 3, TORC_TLS_NAME_EMAIL, "b@b.test");
-    assert_int_equal(torc_tls_peer_name(peer, 4, NULL, NULL, NULL), TORC_ENOTFOUND);
-    assert_int_equal(torc_tls_peer_name(peer, 0, NULL, NULL, NULL), 0);
-    assert_int_equal(torc_tls_peer_certificate(peer, SIZE_MAX, NULL, NULL), TORC_ENOTFOUND);
+    CHECK(strcmp(torc_tls_peer_server_name(peer), "127.0.0.1") == 0);
+    CHECK(strcmp(torc_tls_peer_address(peer), kit_backends_address(good, 0)) == 0);
+    check_certificate(peer, 0, &leaf);
+    check_certificate(peer, 1, &ca);
+    CHECK(torc_tls_peer_certificate(peer, 2, NULL, NULL) == TORC_ENOTFOUND);
+    check_name(peer, 0, TORC_TLS_NAME_IP, "127.0.0.1");
+    check_name(peer, 1, TORC_TLS_NAME_DNS, "b.test");
+    check_name(peer, 2, TORC_TLS_NAME_URI, "spiffe://td/b");
+    check_name(peer, 3, TORC_TLS_NAME_EMAIL, "b@b.test");
+    CHECK(torc_tls_peer_name(peer, 4, NULL, NULL, NULL) == TORC_ENOTFOUND);
+    CHECK(torc_tls_peer_name(peer, 0, NULL, NULL, NULL) == 0);
+    CHECK(torc_tls_peer_certificate(peer, SIZE_MAX, NULL, NULL) == TORC_ENOTFOUND);
 }
 
 static void it_sees_the_verified_chain(void **state)
@@ -418,9 +419,9 @@ static void on_line(enum torc_log_level level, const char *module, const char *m
 /* Asserts that the certificates are those that `good` sent, in their order. */
 static void look_at_what_was_sent(torc_tls_peer *peer)
 {
-    assert_certificate(peer, 0, &leaf);
-    assert_certificate(peer, 1, &stranger);
-    assert_int_equal(torc_tls_peer_certificate(peer, 2, NULL, NULL), TORC_ENOTFOUND);
+    check_certificate(peer, 0, &leaf);
+    check_certificate(peer, 1, &stranger);
+    CHECK(torc_tls_peer_certificate(peer, 2, NULL, NULL) == TORC_ENOTFOUND);
 }
 
 static void skip_verify(void **state)

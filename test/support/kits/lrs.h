@@ -89,8 +89,8 @@ struct kit_lrs_seen {
 };
 
 /* Makes n calls one after another, and adds their outcomes to *seen. Every fourth asks the backend to fail. An outcome
- * that struct kit_lrs_seen does not have fails the test. Threads may call this at the same time with a `seen` of their
- * own. */
+ * that struct kit_lrs_seen does not have ends the test program. Threads may call this at the same time with a `seen` of
+ * their own. */
 void kit_lrs_calls(torc_channel *ch, size_t n, struct kit_lrs_seen *seen);
 /* Makes a call that a backend receives and leaves unanswered; returns once the backend has it, or fails the test after
  * 60 s. No other call may reach a backend meanwhile. End it with kit_lrs_hang_end. */

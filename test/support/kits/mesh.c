@@ -90,22 +90,26 @@ static char *node_listen(struct kit_mesh_node *n)
 }
 
 /* Makes the node's server, which does not listen yet. backend: NULL for the control plane. tls: NULL for plaintext.
- * Options are borrowed for the call. */
-static void node_serve(struct kit_mesh *k, struct kit_mesh_node *n, const struct kit_echo_opts *backend,
-                       const struct tc_tls_opts *tls)
+ * Options are borrowed for the call. Returns NULL, or the reason of a failure, for tc_free; the server is then one
+ * for plaintext. */
+static char *node_serve(struct kit_mesh *k, struct kit_mesh_node *n, const struct kit_echo_opts *backend,
+                        const struct tc_tls_opts *tls)
 {
     struct tc_server_opts opts;
     struct tc_status error = {0};
+    char *why = NULL;
     tc_server_opts_init(&opts);
     opts.http2.limits.max_concurrent_streams = 1000;
     opts.tls = tls ? tc_tls_context_new(tls, &error) : NULL;
     if (tls && !opts.tls)
-        fail_msg("%s", tc_status_text(&error));
+        why = tc_strdup(tc_status_text(&error));
+    tc_status_fini(&error);
     n->server = tc_server_new(k->loop, &opts);
     tc_tls_context_unref(opts.tls);
     n->taken = 0;
     if (backend)
         n->backend = kit_echo_new(n->server, backend);
+    return why;
 }
 
 /* Makes the node on a free port of 127.0.0.1, with its server, which listens. On the test's thread, before the servers'
@@ -116,10 +120,11 @@ static void node_init(struct kit_mesh *k, struct kit_mesh_node *n, const struct 
     uint16_t port;
     n->hole = -1;
     n->port = port_hold(&port);
-    node_serve(k, n, backend, tls);
+    char *why = node_serve(k, n, backend, tls);
     tc_addr_parse(&n->addr, tc_slice_str("127.0.0.1:0"));
     n->addr.sa.in.sin_port = htons(port);
-    char *why = node_listen(n);
+    if (!why)
+        why = node_listen(n);
     if (why)
         fail_msg("%s", why);
 }
@@ -289,9 +294,10 @@ static void serve_again_job(struct job *job)
     node_stop(n);
     tc_server_free(n->server);
     kit_echo_free(n->backend);
-    node_serve(job->kit, n, &(struct kit_echo_opts){.name = name, .fail_code = (int)job->count, .fail_percent = 100},
-               job->arg);
-    job->why = node_listen(n);
+    const struct kit_echo_opts backend = {.name = name, .fail_code = (int)job->count, .fail_percent = 100};
+    job->why = node_serve(job->kit, n, &backend, job->arg);
+    if (!job->why)
+        job->why = node_listen(n);
 }
 
 void kit_mesh_secure(struct kit_mesh *k, size_t i, const struct tc_tls_opts *tls)

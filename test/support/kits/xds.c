@@ -6,6 +6,7 @@
  * thread, except that resources may be decoded on the background thread (kit_xds_init_decode_thread). */
 #include "support/kits/xds.h"
 
+#include "support/check.h"
 #include "support/cmocka.h"
 #include "xds/client/local_client.h"
 
@@ -27,7 +28,7 @@ static struct tc_xds_resource *decode(const struct tc_xds_resource_type *type, c
 {
     struct tc_slice rest = bytes, part;
     bool more = true;
-    assert_true(ctx->bootstrap && ctx->server);
+    CHECK(ctx->bootstrap && ctx->server);
     kit_xds_decoded++;
     tc_slice_split(&rest, &more, '|', &part);
     if (part.len)
