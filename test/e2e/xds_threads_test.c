@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/check.h"
 #include "support/cmocka.h"
 #include "support/kits/mesh.h"
 #include "support/number.h"
@@ -136,9 +137,11 @@ struct member {
     torc_channel *ch;
     bool own_loop; /* TORC_RUNTIME_CALLER: the callers and pass_time drive the runtime; else it has a thread */
     struct caller callers[CALLERS];
-    unsigned n; /* callers */
+    unsigned n;    /* callers */
+    uint64_t seed; /* of the round that started the member */
 };
 
+/* Sets up a member that is all zero but for its seed. */
 static void member_start(struct member *m, torc_xds_domain *domain, struct tc_rng *rng)
 {
     struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options)};
@@ -146,23 +149,23 @@ static void member_start(struct member *m, torc_xds_domain *domain, struct tc_rn
     o.mode = m->own_loop ? TORC_RUNTIME_CALLER : TORC_RUNTIME_THREAD;
     o.xds_domain = domain;
     m->rt = torc_runtime_new(&o, NULL);
-    assert_non_null(m->rt);
+    CHECK(m->rt);
     struct torc_channel_options co = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
                                       .xds_bootstrap_json = kit_mesh_bootstrap(kit), .backoff_initial_ms = 50};
     m->ch = torc_channel_new(m->rt, "xds:///svc", &co, NULL);
-    assert_non_null(m->ch);
+    CHECK(m->ch);
     m->n = (unsigned)tc_rng_below(rng, CALLERS + 1);
     for (unsigned i = 0; i < m->n; i++) {
         m->callers[i].ch = m->ch;
         tc_rng_init_seed(&m->callers[i].rng, tc_rng_below(rng, UINT32_MAX));
-        assert_int_equal(pthread_create(&m->callers[i].thread, NULL, call, &m->callers[i]), 0);
+        CHECK(pthread_create(&m->callers[i].thread, NULL, call, &m->callers[i]) == 0);
     }
     torc_channel_state(m->ch, true);
 }
 
 /* Prints why the member's RPCs wait, and aborts: after a failed assertion close_world would free the kit, which other
  * threads use. */
-static void fail_stalled(const struct member *m, uint64_t seed)
+static void fail_stalled(const struct member *m)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 1000, .wait_for_ready = TORC_ON};
     torc_metadata *md = torc_metadata_new();
@@ -170,15 +173,15 @@ static void fail_stalled(const struct member *m, uint64_t seed)
     o.metadata = md;
     torc_result *r = torc_explain(m->ch, "test.Service/Echo", &o);
     const char *why = torc_result_explain(r);
-    fprintf(stderr, "seed %llu, own loop %d: no RPC succeeded in %d s: %s: %s\n", (unsigned long long)seed, m->own_loop,
-            GUARD_S, torc_error_text(torc_result_error(r)), why ? why : "not explained");
+    fprintf(stderr, "seed %llu, own loop %d: no RPC succeeded in %d s: %s: %s\n", (unsigned long long)m->seed,
+            m->own_loop, GUARD_S, torc_error_text(torc_result_error(r)), why ? why : "not explained");
     abort();
 }
 
 /* In three of four rounds with callers, waits until an RPC of the first caller has succeeded. Then spends a random
  * time, and may at last sleep for 2 or 3 ms: meanwhile updates pile up for a runtime with neither a thread nor
  * callers. */
-static void pass_time(const struct member *m, struct tc_rng *rng, uint64_t seed)
+static void pass_time(const struct member *m, struct tc_rng *rng)
 {
     unsigned idle_ms = (unsigned)tc_rng_below(rng, 4);
     if (tc_rng_below(rng, 4) && m->n) {
@@ -186,7 +189,7 @@ static void pass_time(const struct member *m, struct tc_rng *rng, uint64_t seed)
         while (atomic_load(&m->callers[0].ok) == 0) {
             (void)poll(NULL, 0, 1);
             if (tc_system_clock.monotonic_ns(NULL) - began_ns > GUARD_S * TC_NS_PER_S)
-                fail_stalled(m, seed);
+                fail_stalled(m);
         }
     }
     for (uint64_t turns = tc_rng_below(rng, 20); turns > 0; turns--) {
@@ -199,13 +202,16 @@ static void pass_time(const struct member *m, struct tc_rng *rng, uint64_t seed)
         (void)poll(NULL, 0, (int)idle_ms);
 }
 
-static void member_end(struct member *m, uint64_t seed)
+/* Aborts on a failure, as fail_stalled does. */
+static void member_end(struct member *m)
 {
-    assert_int_equal(torc_runtime_free(m->rt), 0);
+    CHECK(torc_runtime_free(m->rt) == 0);
     for (unsigned i = 0; i < m->n; i++) {
         pthread_join(m->callers[i].thread, NULL);
-        if (m->callers[i].rc != TORC_ECLOSED)
-            fail_msg("seed %llu: %s", (unsigned long long)seed, torc_strerror(m->callers[i].rc));
+        if (m->callers[i].rc != TORC_ECLOSED) {
+            fprintf(stderr, "seed %llu: %s\n", (unsigned long long)m->seed, torc_strerror(m->callers[i].rc));
+            abort();
+        }
     }
     torc_channel_free(m->ch);
 }
@@ -215,7 +221,7 @@ static void test_runtimes_come_and_go(void **state)
     (void)state;
     uint64_t n = tc_env_number("TORC_DOMAIN_ROUNDS", ROUNDS), seed = tc_env_number("TORC_DOMAIN_SEED", 1);
     pthread_t pusher;
-    static struct member members[RUNTIMES]; /* static: callers go on after a failed assertion */
+    struct member members[RUNTIMES] = {0};
     torc_xds_domain *domain = torc_xds_domain_new(NULL);
     struct tc_rng rng;
     assert_int_equal(pthread_create(&pusher, NULL, push, NULL), 0);
@@ -223,20 +229,20 @@ static void test_runtimes_come_and_go(void **state)
         struct member *m = &members[i % RUNTIMES];
         tc_rng_init_seed(&rng, seed + i);
         if (m->rt)
-            member_end(m, seed + i);
+            member_end(m);
         if (i % DOMAIN_LIFE == DOMAIN_LIFE - 1) {
             /* The other member's runtime holds the domain until it ends. */
-            assert_int_equal(torc_xds_domain_free(domain), 0);
+            CHECK(torc_xds_domain_free(domain) == 0);
             domain = torc_xds_domain_new(NULL);
         }
-        *m = (struct member){0};
+        *m = (struct member){.seed = seed + i};
         member_start(m, domain, &rng);
-        pass_time(m, &rng, seed + i);
+        pass_time(m, &rng);
     }
     for (unsigned i = 0; i < RUNTIMES; i++)
         if (members[i].rt)
-            member_end(&members[i], seed);
-    assert_int_equal(torc_xds_domain_free(domain), 0);
+            member_end(&members[i]);
+    CHECK(torc_xds_domain_free(domain) == 0);
     atomic_store(&over, true);
     pthread_join(pusher, NULL);
     print_message("%llu runtimes, %lu calls, %lu of them ended OK\n", (unsigned long long)n, atomic_load(&n_calls),
