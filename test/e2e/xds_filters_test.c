@@ -302,16 +302,22 @@ static void overrides(void **state)
 
 /* --- retries --- */
 
-/* Makes a call that the backend fails with this code. Returns the number of attempts. */
-static unsigned attempts_of(torc_channel *ch, int code)
+/* Makes a call, with these headers (as call takes them), that the backend fails with this code. Returns the number of
+ * attempts. */
+static unsigned attempts_with(torc_channel *ch, const char *const *headers, int code)
 {
     char text[8];
     snprintf(text, sizeof(text), "%d", code);
-    torc_result *r = call(ch, FAIL, text, NULL, -1);
+    torc_result *r = call(ch, FAIL, text, headers, -1);
     assert_int_equal(torc_result_code(r), code);
     unsigned attempts = torc_result_attempts(r);
     torc_result_free(r);
     return attempts;
+}
+
+static unsigned attempts_of(torc_channel *ch, int code)
+{
+    return attempts_with(ch, NULL, code);
 }
 
 static void retries(void **state)
@@ -363,9 +369,9 @@ static void retries_of_virtual_host(void **state)
                  "    retry_policy: {retry_on: unavailable, num_retries: 3, retry_back_off: "
                  "{base_interval: 0.001s}}\n"
                  "    routes:\n"
-                 "    - {match: {prefix: /torc}, route: {cluster: c0}}\n"
-                 "    - {match: {prefix: \"\"}, route: {cluster: c0, retry_policy: {retry_on: internal, "
-                 "retry_back_off: {base_interval: 0.1s}}}}\n"
+                 "    - {match: {prefix: \"\", headers: [{name: own, present_match: true}]}, "
+                 "route: {cluster: c0, retry_policy: {retry_on: internal, retry_back_off: {base_interval: 0.1s}}}}\n"
+                 "    - {match: {prefix: \"\"}, route: {cluster: c0}}\n"
                  "- \"@type\": type.googleapis.com/envoy.config.listener.v3.Listener\n"
                  "  name: by-rds\n"
                  "  api_listener:\n"
@@ -377,6 +383,10 @@ static void retries_of_virtual_host(void **state)
     torc_channel *ch = kit_mesh_channel(w.k, "by-rds", NULL);
     assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 4);
     assert_int_equal(attempts_of(ch, TORC_STATUS_INTERNAL), 1);
+    /* A route's own policy replaces the virtual host's. */
+    static const char *const own[] = {"own", "yes", NULL};
+    assert_int_equal(attempts_with(ch, own, TORC_STATUS_UNAVAILABLE), 1);
+    assert_int_equal(attempts_with(ch, own, TORC_STATUS_INTERNAL), 2);
     torc_channel_free(ch);
     kit_mesh_world_close(&w);
 }
