@@ -36,6 +36,14 @@ static void adopt(const char *child, bool watched)
     }
     assert_int_equal(fake_lb_count(f, A), 1);
     assert_int_equal(fake_lb_health_watched(f, A), watched);
+    /* If the watch were still the child's, this would call into the child, which is gone. */
+    fake_lb_set_health(f, A, TORC_STATUS_UNAVAILABLE, "sick");
+    struct tc_addr a;
+    assert_int_equal(tc_addr_parse(&a, tc_slice_str(A)), 0);
+    session = (struct tc_session){.addrs = &a, .n = 1};
+    f->args.session = &session;
+    assert_string_equal(fake_lb_pick(f), A);
+    tc_addr_fini(&a);
     fake_lb_free(f);
 }
 
