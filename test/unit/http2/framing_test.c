@@ -173,7 +173,7 @@ static void check_large(size_t len, struct tc_blocks *blocks)
 {
     char *data = tc_malloc(len + 5);
     for (size_t i = 0; i < len; i++)
-        data[5 + i] = (char)(i % 251 + i / 251); /* repeats only after 251 * 256 bytes: a misplaced piece shows */
+        data[5 + i] = (char)(i / 4 >> 8 * (i % 4)); /* each four bytes are their number: a misplaced piece shows */
     tc_h2_prefix((uint8_t *)data, false, len);
     for (size_t step = 1000; step < 1000000; step *= 9) {
         struct tc_h2_decoder d;

@@ -21,8 +21,15 @@ static void every_kind_of_field(void **state)
         assert_true(tc_wire_next(&rest, &f));
         assert_int_equal(f.number, numbers[i]);
         assert_int_equal(f.is_bytes, i == 0 || i == 4);
+        assert_int_equal(f.is_varint, i == 1);
+        assert_int_equal(f.varint, i == 1 ? 300 : 0);
+        assert_int_equal(f.is_64bit, i == 2);
         if (i == 0)
             assert_true(tc_slice_eq_str(f.value, "ab"));
+        if (i == 2)
+            assert_true(tc_slice_eq_str(f.value, "________"));
+        if (i == 4)
+            assert_int_equal(f.value.len, 0);
     }
     assert_false(tc_wire_next(&rest, &f));
 }

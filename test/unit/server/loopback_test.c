@@ -107,7 +107,7 @@ static void run(const char *address, const struct tc_server_opts *server_opts, s
     bool ready = false;
     char *message = test_malloc(message_len);
     for (size_t i = 0; i < message_len; i++)
-        message[i] = (char)(i % 251 + i / 251); /* a lost or exchanged frame shows */
+        message[i] = (char)(i / 4 >> 8 * (i % 4)); /* each four bytes are their number: a lost or moved frame shows */
     b.message = message;
     b.loop = tc_loop_new(NULL);
     struct tc_server *server = tc_server_new(b.loop, server_opts);

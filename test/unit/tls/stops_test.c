@@ -135,7 +135,7 @@ static void an_end_without_close_notify_is_said(void **state)
     (void)state;
     static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
     static const char data[40];
-    static const size_t parts[] = {0, 1, 4, 5, 6, 30, 61}; /* the record has 62 bytes at least: 40 of data */
+    static const size_t parts[] = {0, 1, 4, 5, 6, 30, 60}; /* the record has 61 bytes at least: 40 of data */
     for (size_t i = 0; i < 2 * (TC_ARRAY_LEN(parts) + 2); i++) {
         void *fixture;
         size_t k = i / 2;
