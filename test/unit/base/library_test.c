@@ -4,7 +4,6 @@
 #include <string.h>
 #include <torc/torc.h>
 
-#include "support/case.h"
 #include "support/cmocka.h"
 
 #define NO_FILE "libtorc-no-such-library.so.7"

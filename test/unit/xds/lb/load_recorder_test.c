@@ -213,13 +213,7 @@ static void dns_has_no_locality(void **state)
     TC_CASE(DN03);
     (void)state;
     struct world w = open_world(NULL);
-    struct tc_endpoints *list = fake_lb_endpoints("1.1.1.1:1");
-    tc_endpoint_unref(list->at[0]);
-    struct tc_addr addr;
-    assert_int_equal(tc_addr_parse(&addr, tc_slice_str("1.1.1.1:1")), 0);
-    list->at[0] = tc_endpoint_new(&addr, 1);
-    tc_addr_fini(&addr);
-    update(&w, LRS, NULL, list);
+    update(&w, LRS, NULL, fake_lb_endpoints("1.1.1.1:1"));
     ready(w.f, "1.1.1.1:1");
     finish(pick(&w, "1.1.1.1:1"), TORC_STATUS_OK, NULL);
     assert_counts(&w, "", 1, 1, 0, 0);

@@ -567,7 +567,6 @@ static void deleted_cluster(void **state)
 {
     (void)state;
     struct fake_lb *f = kit_config_lb("xds_cluster_manager_experimental");
-    f->args.cluster = tc_slice_str("a");
     for (int dropped = 0; dropped < 2; dropped++) {
         kit_config_update(f, manager_of("a", "b"),
                           kit_config_config(missing_cluster("a", dropped), missing_cluster("b", false), NULL));
