@@ -408,7 +408,7 @@ static void run_rounds(const char *what, void (*fn)(uint64_t seed))
 static void exits(void **state)
 {
     (void)state;
-    run_rounds("exit", end_by_exit);
+    run_rounds("exits", end_by_exit);
 }
 
 static void forks(void **state)
@@ -417,14 +417,14 @@ static void forks(void **state)
 #ifdef NO_FORK
     skip();
 #else
-    run_rounds("fork", end_by_fork);
+    run_rounds("forks", end_by_fork);
 #endif
 }
 
 static void cancels(void **state)
 {
     (void)state;
-    run_rounds("cancel", end_by_cancel);
+    run_rounds("cancels", end_by_cancel);
 }
 
 int main(void)

@@ -33,10 +33,11 @@ void sim_cluster_text(const struct sim_cluster *c, char *text, size_t size)
     size_t n = (size_t)snprintf(text, size, "%s", c->is_aggregate ? "of" : sim_policy_names[c->policy]);
     if (!c->is_aggregate && n < size)
         n += (size_t)snprintf(text + n, size - n, "%s%s", c->dns ? " by DNS" : "",
-                              c->outliers ? " without outliers" : "");
-    if (sim_hashes(c) && c->policy == SIM_MAGLEV && n < size)
-        n += (size_t)snprintf(text + n, size - n, " of %u%s", c->table_size,
-                              c->locality_weights ? " by localities" : "");
+                              c->outliers ? " with outlier detection" : "");
+    if (sim_hashes(c) && c->policy == SIM_MAGLEV && c->table_size && n < size)
+        n += (size_t)snprintf(text + n, size - n, " of %u", c->table_size);
+    if (sim_hashes(c) && c->policy == SIM_MAGLEV && c->locality_weights && n < size)
+        n += (size_t)snprintf(text + n, size - n, " by localities");
     if (sim_hashes(c) && c->balance && n < size)
         n += (size_t)snprintf(text + n, size - n, " balanced at %u", c->balance);
     if (c->max_requests && n < size)

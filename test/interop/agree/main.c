@@ -55,7 +55,7 @@ static torc_metadata *metadata_of(const json_t *headers)
         const char *name = json_string_value(json_array_get(header, 0));
         const char *value = json_string_value(json_array_get(header, 1));
         if (!name || !value || torc_metadata_add_string(metadata, name, value) != 0)
-            die("a header that is none");
+            die("a header without a name or a value, or with one that metadata refuses");
     }
     return metadata;
 }
@@ -74,7 +74,7 @@ static void on_result(const torc_result *result, void *arg)
             : json_sprintf("!%s %s", torc_status_code_name(torc_result_code(result)), torc_result_text(result));
     /* The backend answers with its own address: torc_result_peer must be the same. */
     if (torc_result_code(result) == TORC_STATUS_OK && strcmp(json_string_value(peer), torc_result_peer(result)) != 0)
-        die("the peer is not who answered");
+        die("torc_result_peer is not the address of the backend that answered");
     json_array_set_new(o->peers, slot->index, peer);
     free(slot);
     o->running--;

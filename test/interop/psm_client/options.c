@@ -112,7 +112,7 @@ int psm_options_parse(struct psm_options *o, int argc, char **argv)
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (!apply(o, c)) {
             if (c != '?')
-                fprintf(stderr, "%s: '%s' is no value of that flag\n", argv[0], optarg);
+                fprintf(stderr, "%s: '%s' is not a value of that flag\n", argv[0], optarg);
             return 2;
         }
     }

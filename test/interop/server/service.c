@@ -177,7 +177,7 @@ static void streaming_input_call(torc_server_call *call, void *arg)
     struct input *input = calloc(1, sizeof(*input));
     (void)arg;
     echo_initial(call);
-    if (torc_server_call_set_events(call, &events, input) == 0) {
+    if (input && torc_server_call_set_events(call, &events, input) == 0) {
         torc_server_call_want(call, 1);
         return;
     }

@@ -234,10 +234,12 @@ static void rows_play(struct hostile_rows rows)
         for (size_t j = 0; j < rows.n; j++)
             if (all[i].play == rows.rows[j].play && (!only || strstr(all[i].name, only)))
                 play(i);
-    struct tc_buf b = wrong;
-    wrong = (struct tc_buf){0};
-    if (b.len)
-        fail_msg("%s", tc_buf_cstr(&b));
+    bool failed = wrong.len > 0;
+    if (failed)
+        print_error("%s", tc_buf_cstr(&wrong));
+    tc_buf_fini(&wrong);
+    if (failed)
+        fail();
 }
 
 /* Ends the calls to the good backend. Fails the test if one of them failed or, where FOOTPRINT_MEASURED, was too

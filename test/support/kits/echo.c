@@ -208,7 +208,7 @@ static void echo_begin(struct kit_echo *b, struct tc_server_call *call, enum kin
     tc_server_call_set_events(call, &events, e);
     /* A failure is trailers-only, as servers send it, so that it may be retried. */
     if (kind == ECHO && backend_chosen_to_fail(b)) {
-        echo_finish(e, b->opts.fail_code, "failed by --fail");
+        echo_finish(e, b->opts.fail_code, "failed by fail_percent");
         return;
     }
     if (kind != HANG && kind != FAIL) {
