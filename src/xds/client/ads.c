@@ -9,7 +9,7 @@
  *      +--------------------------------------------------------------+
  *
  * A stream is proved from its first answer on: a response, or silence that counts as an answer. A stream that
- * `replace` opened instead of a proved one counts as proved when it ends (`answered_before`). The end of a proved
+ * replaces one that counts as proved counts as proved when it ends (`answered_before`). The end of a proved
  * stream is not a failure (A57): the next stream follows at once, but not twice within the backoff's first step, and
  * later if the server may have given the stream to another client (`taken`, SOON_MS). But if the stream broke on a
  * response that is too large, the end is a failure. From then on the backoff is reset only when a proved stream has
@@ -372,9 +372,11 @@ void tc_xds_ads_start(struct tc_xds_channel *ch)
 
 static void ads_replace(struct tc_xds_channel *ch)
 {
+    bool answered = ch->ads.seen_response || ch->ads.answered_before;
     ch->ads.stream->ops->cancel(ch->ads.stream);
     ads_forget_stream(ch);
     ads_open(ch);
+    ch->ads.answered_before = answered;
 }
 
 /* Replaces the stream, unless on_sent has come for one of its requests by now. */
@@ -392,11 +394,9 @@ static void on_replace_timer(struct tc_timer *timer)
     if (ch->ads.pending) { /* the response that another thread decodes may have the values */
         tc_xds_ads_replace_soon(ch);
     } else if (tc_xds_ads_has_superseded(ch)) {
-        bool answered = ch->ads.seen_response || ch->ads.answered_before;
         TC_XDS_LOG(INFO, "xds %s: stream is replaced: what another server sent counts instead of its own",
                    tc_rstr_cstr(ch->server->uri));
         ads_replace(ch);
-        ch->ads.answered_before = answered;
     }
 }
 

@@ -86,7 +86,7 @@ struct tc_xds_ads {
     /* Replaces the stream: its first requests still wait for a connection, and give versions that the client no longer
      * has. */
     struct tc_task outdated;
-    bool answered_before;    /* the stream has replaced one that had answered (`replace`) */
+    bool answered_before;    /* the stream has replaced one that had answered, or had this set */
     struct tc_timer replace; /* replaces the stream when it runs out (tc_xds_ads_replace_soon) */
     /* gave_versions: a request of the stream had a version, so that the server may stay silent. asked_anew
      * (incremental): a request of the stream had names without a version, which the server should answer. */

@@ -493,28 +493,40 @@ static void a_refused_value_that_is_dropped(void **state)
 }
 
 /* State of the world: "b" is still s2's value when the fallback ends, so s1's stream is replaced. s1 need not answer on
- * the new stream, and an ordinary end of that stream does not count as a failure. */
+ * the new stream, and an ordinary end of that stream does not count as a failure. `twice`: s2 supersedes "a" before the
+ * new stream's first request has left, and one more stream replaces the new one. */
 static void an_ordinary_end_of_the_stream_after_a_fallback(void **state)
 {
     (void)state;
-    start("{" LIST("", "") "}");
-    watch(&kit_xds_cds, "a", &a);
-    kit_xds_respond(&k, s1, &kit_xds_cds, "1", "n1", "a|x", NULL);
-    lose_s1();
-    watch(&kit_xds_eds, "b", &b);
-    connect_s1();
-    kit_xds_respond(&k, s2, &kit_xds_eds, "9", "m1", "b|z", NULL);
-    kit_xds_respond(&k, s1, &kit_xds_cds, "2", "n2", "a|x", NULL);
-    assert_false(s2->open);
-    unsigned streams = s1->streams;
-    tc_loop_advance(k.loop, 2000);
-    assert_int_equal(s1->streams, streams + 1);
-    tc_loop_advance(k.loop, 1800000);
-    fake_xds_end(s1, TORC_STATUS_UNAVAILABLE, "max age");
-    tc_loop_drain(k.loop);
-    watch(&kit_xds_eds, "c", &c);
-    assert_false(s2->open);
-    end();
+    for (unsigned twice = 0; twice < 2; twice++) {
+        start("{" LIST("", "") "}");
+        watch(&kit_xds_cds, "a", &a);
+        kit_xds_respond(&k, s1, &kit_xds_cds, "1", "n1", "a|x", NULL);
+        lose_s1();
+        watch(&kit_xds_eds, "b", &b);
+        connect_s1();
+        kit_xds_respond(&k, s2, &kit_xds_eds, "9", "m1", "b|z", NULL);
+        kit_xds_respond(&k, s1, &kit_xds_cds, "2", "n2", "a|x", NULL);
+        assert_false(s2->open);
+        unsigned streams = s1->streams;
+        s1->connected = !twice;
+        tc_loop_advance(k.loop, 2000);
+        if (twice) {
+            fake_xds_fail(s1, "refused");
+            watch(&kit_xds_cds, "c", &c);
+            kit_xds_respond(&k, s2, &kit_xds_cds, "9", "m2", "a|z", "c|z", NULL);
+            connect_s1();
+        }
+        assert_int_equal(s1->streams, streams + 1 + twice);
+        tc_loop_advance(k.loop, twice ? 0 : 1800000);
+        fake_xds_end(s1, TORC_STATUS_UNAVAILABLE, "max age");
+        tc_loop_drain(k.loop);
+        assert_int_equal(s1->streams, streams + 2 + twice); /* at once, not after a backoff */
+        if (!twice)                                         /* else s2 is still in use */
+            watch(&kit_xds_eds, "c", &c);
+        assert_int_equal(s2->open, twice);
+        end();
+    }
 }
 
 /* Another authority that uses s1 gets an update every 10 s. s1's silence about "b", which s1 lacks, still ends the
