@@ -48,13 +48,14 @@ static void on_seen(torc_server_call *call, const torc_message *request, void *a
     torc_metadata_free(trailers);
 }
 
-/* Fails with status details and a trailer x-handler. */
+/* Fails with status details, in two fields, and a trailer x-handler. */
 static void on_details(torc_server_call *call, const torc_message *request, void *arg)
 {
     (void)request, (void)arg;
     torc_metadata *trailers = torc_metadata_new();
     torc_metadata_add_string(trailers, "x-handler", "t");
-    torc_metadata_add(trailers, "grpc-status-details-bin", "\x08\x09", 2);
+    for (int i = 0; i < 2; i++)
+        torc_metadata_add(trailers, "grpc-status-details-bin", "\x08\x09", 2);
     torc_server_call_finish(call, TORC_STATUS_FAILED_PRECONDITION, "no", trailers);
     torc_metadata_free(trailers);
 }

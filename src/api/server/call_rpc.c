@@ -109,12 +109,9 @@ static void details_check(struct tc_call_rpc *r)
     struct tc_headers *t = &r->trailers;
     if (!r->ends || (r->status.code == ending->code && r->status.text == ending->text))
         return;
-    for (size_t i = r->handlers_from; i < r->handlers_to; i++) {
-        if (!tc_slice_eq_str(t->data[i].name, "grpc-status-details-bin"))
-            continue;
-        memmove(&t->data[i], &t->data[i + 1], (--t->len - i) * sizeof(t->data[0]));
-        return;
-    }
+    for (size_t i = r->handlers_to; i-- > r->handlers_from;)
+        if (tc_slice_eq_str(t->data[i].name, "grpc-status-details-bin"))
+            memmove(&t->data[i], &t->data[i + 1], (--t->len - i) * sizeof(t->data[0]));
 }
 
 /* The status has passed all interceptors (unless one delays it): hands it to the core. */
