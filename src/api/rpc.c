@@ -1,7 +1,7 @@
 /* The functions of interceptors (torc/interceptor.h), over channel/rpc.h.
  *
  * Functions of a torc_rpc are called inside its hooks, on the loop's thread: `in` is the walk that is inside a hook
- * with a verdict, and `ending` is set once there is an outcome. Metadata that is shown is copied to the RPC's arena
+ * with a verdict. Metadata that is shown is copied to the RPC's arena
  * (torc_rpc.arena) at the first call, and again after a field was added.
  *
  * Functions of a torc_pending are called by the thread that has it. They change only the torc_pending; the RPC changes
@@ -113,24 +113,30 @@ int torc_rpc_set_text(torc_rpc *rpc, const char *text)
     return 0;
 }
 
+/* Returns true inside on_status and on_end. Other hooks may run meanwhile: on_wire while on_status is delayed, say. */
+static bool shows_outcome(const torc_rpc *rpc)
+{
+    return rpc && (rpc->at_end || (rpc->in && rpc->in->hook == TC_HOOK_STATUS));
+}
+
 const torc_metadata *torc_rpc_headers(torc_rpc *rpc)
 {
-    return rpc && rpc->ending ? shown(rpc, &rpc->shown_headers, rpc->side->headers(rpc)) : NULL;
+    return shows_outcome(rpc) ? shown(rpc, &rpc->shown_headers, rpc->side->headers(rpc)) : NULL;
 }
 
 const torc_metadata *torc_rpc_trailers(torc_rpc *rpc)
 {
-    return rpc && rpc->ending ? shown(rpc, &rpc->shown_trailers, rpc->side->trailers(rpc)) : NULL;
+    return shows_outcome(rpc) ? shown(rpc, &rpc->shown_trailers, rpc->side->trailers(rpc)) : NULL;
 }
 
 const char *torc_rpc_text(const torc_rpc *rpc)
 {
-    return rpc && rpc->ending ? tc_status_text(rpc->status) : "";
+    return shows_outcome(rpc) ? tc_status_text(rpc->status) : "";
 }
 
 int torc_rpc_layer(const torc_rpc *rpc)
 {
-    return rpc && rpc->ending && rpc->status->code != TORC_STATUS_OK ? rpc->status->layer : TORC_LAYER_NONE;
+    return shows_outcome(rpc) && rpc->status->code != TORC_STATUS_OK ? rpc->status->layer : TORC_LAYER_NONE;
 }
 
 /* --- delays --- */

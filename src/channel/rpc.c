@@ -102,7 +102,7 @@ void tc_rpc_end(torc_rpc *rpc)
     observers_tell(rpc);
     tc_task_cancel(&rpc->tell);
     rpc->started = 0; /* on_end is called once */
-    rpc->ending = true;
+    rpc->ending = rpc->at_end = true;
     for (uint32_t i = row->n; i-- > 0 && !rpc_is_forked(rpc);) {
         const struct tc_interceptor *it = row->at[i];
         if (it->index < started)

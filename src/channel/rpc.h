@@ -61,6 +61,7 @@ struct torc_rpc {
     struct tc_task tell;
     bool begun;                 /* of a channel: the request has passed on_start */
     bool ending;                /* the walk past on_status has begun, or tc_rpc_end was called */
+    bool at_end;                /* on_end is called: the observers have seen everything */
     bool waits_at_end;          /* of a channel: the outcome waits for an interceptor, or behind a received message */
     bool sent_plain, sent_last; /* of sent.message */
     struct tc_headers *more_headers, *more_trailers; /* of a server, to add to; NULL: too late, or a channel's RPC */
