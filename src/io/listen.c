@@ -180,9 +180,12 @@ static int listen_bind(struct tc_listen_socket *l, const struct tc_addr *addr)
         err = listen_take_path(l->fd, sa, len, un.sun_path);
     if (err != 0)
         return err;
-    if (is_path)
+    if (is_path) {
         listen_own_path(l, un.sun_path);
-    err = listen_read_addr(l);
+        l->addr = tc_addr_ref(addr);
+    } else {
+        err = listen_read_addr(l);
+    }
     return err == 0 && listen(l->fd, SOMAXCONN) != 0 ? errno : err;
 }
 
