@@ -110,8 +110,7 @@ void tc_h2_keepalive_on_ping(struct tc_h2_conn *c)
         k->pinged = true;
         k->last_ping_ms = now_ms;
     } else if (++k->strikes > MAX_STRIKES) {
-        c->glitches.violation = "too_many_pings";
-        c->glitches.error_code = NGHTTP2_ENHANCE_YOUR_CALM;
+        tc_h2_glitches_violation(&c->glitches, NGHTTP2_ENHANCE_YOUR_CALM, "too_many_pings");
     }
 }
 

@@ -247,6 +247,25 @@ static void pings_after_an_early_one(void **state)
     fini(&f);
 }
 
+/* Of two violations in one read, the first one ends the connection. */
+static void pings_after_a_violation(void **state)
+{
+    (void)state;
+    struct fixture f;
+    init(&f, NULL);
+    fake_h2_hold(f.k.peer, true);
+    fake_h2_frame(f.k.peer, 2, 0, 0, "\0\0\0\0\0", 5); /* PRIORITY */
+    for (int i = 0; i < 6; i++)
+        fake_h2_ping(f.k.peer, "12345678", false);
+    fake_h2_hold(f.k.peer, false);
+    tc_loop_drain(f.k.loop);
+    const struct fake_h2_frame *frame = fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0);
+    assert_non_null(frame);
+    assert_int_equal(frame->payload[7], 1);
+    assert_string_equal(frame->payload + 8, "PRIORITY of stream 0");
+    fini(&f);
+}
+
 static void on_drained(void *arg)
 {
     ((struct fixture *)arg)->drained++;
@@ -569,6 +588,7 @@ int main(void)
         cmocka_unit_test(resets_of_what_has_ended),
         cmocka_unit_test(ping_policy),
         cmocka_unit_test(pings_after_an_early_one),
+        cmocka_unit_test(pings_after_a_violation),
         cmocka_unit_test(graceful_drain),
         cmocka_unit_test(drain_with_grace),
         cmocka_unit_test(drain_without_an_age),
