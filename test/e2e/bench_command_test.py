@@ -562,6 +562,8 @@ def test_interrupt():
             status, figures, err = interrupted(server, b"<20>", "--duration", "1h", *more, server.address, "shop.Orders/Get")
             check(status == 0 and figures["interrupted"] and (figures["calls"] > 0) == ("--warmup" not in more), f"{more}: {figures} {err}")
             check(("--rps" in more or figures["unfinished"] <= 1) and err == "", f"{figures} {err}")
+        status, figures, err = interrupted(server, b"<20>", "--stage", "100/1h,50/1h", "--warmup", "1h", server.address, "shop.Orders/Get")
+        check([row["seconds"] for row in figures["stages"]] == [0, 0] and figures["not_started"] == 0, f"no stage ran: {figures} {err}")
         for n in range(3, 8):  # messages of the streams still come while the program ends; the last stream is new to the server
             status, figures, err = interrupted(server, b"<%d>" % (n - 1), "-c", str(n), "--call-count", "4000000000", server.address,
                                                "shop.Orders/Chat")

@@ -160,6 +160,8 @@ static void run(struct bench *b)
     b->start_unix_ms = (uint64_t)tc_system_clock.realtime_ns(NULL) / TC_NS_PER_MS;
     if (!b->interrupted && !b->refused)
         run_phase(b, BENCH_COUNTED, &b->args.plan, b->args.count ? b->args.count : UINT64_MAX);
+    else
+        b->begin_ns = b->over_ns = b->stopped_ns = bench_now_ns(); /* no stage ran: the times were the warm-up's */
     while (b->in_flight && look(b))
         wait_until(b, UINT64_MAX);
     b->cpu_seconds = cli_cpu_seconds() - cpu;
