@@ -167,7 +167,7 @@ static void drain(struct run *r)
 static void on_event(const char *kind, const char *detail, const char *reason, void *arg)
 {
     struct run *r = arg;
-    call_print_event(&r->args, (run_now_ns() - r->begin_ns) / TC_NS_PER_MS, kind, detail, reason);
+    call_print_event(&r->args, (run_now_ns() - r->made_ns) / TC_NS_PER_MS, kind, detail, reason);
 }
 
 /* Returns the metadata of call `i`, for torc_metadata_free; NULL if it has none. */
@@ -378,7 +378,7 @@ int cmd_call(int argc, char **argv)
         rc = cli_fail_error(NAME, error);
         goto done;
     }
-    r->begin_ns = r->last_progress_ns = run_now_ns();
+    r->made_ns = run_now_ns();
     rc = serve_csds(r);
     if (rc == 0)
         rc = make_channels(r);
@@ -388,8 +388,7 @@ int cmd_call(int argc, char **argv)
         rc = run_read_messages(r);
     if (rc != 0)
         goto done;
-    if (r->types.method)
-        r->begin_ns = r->last_progress_ns = run_now_ns(); /* the run begins after reflection */
+    r->begin_ns = r->last_progress_ns = run_now_ns(); /* the run begins after reflection */
     run_calls(r, isatty(2) && r->args.request.kind != REQUEST_STDIN);
     if (cli_output_lost()) {
         rc = CLI_FAILED; /* cli_end_output prints the reason */

@@ -51,9 +51,9 @@ struct run {
 
     TC_VEC(struct run_item) queue;
     uint64_t started, in_flight; /* calls */
-    /* begin_ns: when the run began; before that, when the channels were made. last_progress_ns: when progress or
-     * results were last shown; at first begin_ns. */
-    uint64_t begin_ns, last_progress_ns;
+    /* made_ns: just before the channels were made; events count from there. begin_ns: when the run began, after
+     * reflection. last_progress_ns: when progress or results were last shown; at first begin_ns. */
+    uint64_t made_ns, begin_ns, last_progress_ns;
     bool refused;     /* a call could not be started; no further one starts */
     bool failed;      /* a message was missing or could not be read or shown, or standard input could not be read */
     int first_status; /* of the first call that ended with an error; 0: none */
