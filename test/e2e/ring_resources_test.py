@@ -92,6 +92,20 @@ def test_the_second_priority():
             check(want == got and set(want) == set(at), f"ring and calls differ: {list(zip(want, got))[:10]}")
 
 
+def test_endpoints_of_one_key():
+    """Endpoints with one hash_key have their entries at the same hashes, where the first of them gets everything."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "mesh.json")
+        mesh(path, load("orders", locality("a", 1, 0, *(endpoint(f"127.0.0.1:{n}", key="carol") for n in (1, 2)))),
+             ring_hash_lb_config={"minimum_ring_size": 2, "maximum_ring_size": 2})
+        given = ("ring", "--resources", path, "--cluster", "orders", "-o", "json")
+        table = json.loads(run(*given).stdout)
+        check([e["hash_share"] for e in table["endpoints"]] == [1, 0], str(table))
+        moved = json.loads(run(*given, "--remove", "carol").stdout)
+        check(moved["moves"] == [{"from": "carol", "to": "carol", "share": 1}], f"the second one takes over: {moved}")
+        check(moved["moved"] == 1 and moved["after"]["entries"] == 2, str(moved))
+
+
 def test_what_cannot_be_shown():
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "mesh.json")
@@ -125,4 +139,4 @@ def test_what_cannot_be_shown():
         refused(1, "priority 0 empty", *given, "orders")
 
 
-main(test_weights_keys_and_health, test_the_second_priority, test_what_cannot_be_shown)
+main(test_weights_keys_and_health, test_the_second_priority, test_endpoints_of_one_key, test_what_cannot_be_shown)

@@ -48,29 +48,22 @@ static int apply(const struct ring_change *c, struct ring_list *l)
     return 0;
 }
 
-/* Appends copies of keys and weights, without the rest of the endpoints. */
+/* Appends copies of keys and weights with `origin`, without the rest of the endpoints. */
 static void copy_list(const struct ring_list *from, struct ring_list *to)
 {
     for (size_t i = 0; i < from->at.len; i++)
-        *tc_vec_push(&to->at) =
-            (struct ring_endpoint){.key = tc_strdup(from->at.data[i].key), .weight = from->at.data[i].weight};
+        *tc_vec_push(&to->at) = (struct ring_endpoint){
+            .key = tc_strdup(from->at.data[i].key), .weight = from->at.data[i].weight, .origin = i + 1};
 }
 
 /* Numbers the endpoints of both lists. `after` is `before` without removed endpoints and with new ones at the end. */
 static void number(struct names *names, const struct ring_list *before, const struct ring_list *after)
 {
     copy_list(before, &names->all);
-    size_t at = 0;
     for (size_t i = 0; i < after->at.len; i++) {
         const struct ring_endpoint *e = &after->at.data[i];
-        while (at < before->at.len && strcmp(before->at.data[at].key, e->key) != 0)
-            at++;
-        if (at < before->at.len) {
-            *tc_vec_push(&names->after_id) = (uint32_t)at++;
-            continue;
-        }
-        /* The endpoint is new, or was removed and added again. */
-        size_t id = ring_list_find(&names->all, e->key);
+        /* Without an origin the endpoint is new, or was removed and added again. */
+        size_t id = e->origin ? e->origin - 1 : ring_list_find(&names->all, e->key);
         if (id == names->all.at.len)
             *tc_vec_push(&names->all.at) = (struct ring_endpoint){.key = tc_strdup(e->key), .weight = e->weight};
         *tc_vec_push(&names->after_id) = (uint32_t)id;

@@ -36,7 +36,7 @@ double *ring_shares(const struct tc_ring *r, size_t n)
     for (uint32_t e = 0; e < tc_ring_size(r); e++)
         shares[tc_ring_item_at(r, e)] +=
             tc_ring_is_table(r) ? 1.0 / tc_ring_size(r) : (double)ring_width(r, e) * 0x1p-64;
-    if (tc_ring_size(r) == 1)
+    if (!tc_ring_is_table(r) && tc_ring_hash_at(r, 0) == tc_ring_hash_at(r, tc_ring_size(r) - 1))
         shares[tc_ring_item_at(r, 0)] = 1;
     return shares;
 }

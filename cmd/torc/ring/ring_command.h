@@ -15,6 +15,7 @@ struct ring_endpoint {
     uint64_t weight; /* at least 1 */
     double part;     /* share of a Maglev table, from a Cluster that weights by locality; 0: weight / sum of weights */
     char *address, *locality; /* from resources, owned; else NULL */
+    size_t origin;            /* in a changed copy of a list: 1 + the index in the list before; 0: new */
 };
 
 /* Endpoints in order. After ring_parse the keys of endpoints from the command line are unique. Several endpoints from
