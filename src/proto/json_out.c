@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "base/parse.h"
 #include "pb/google/protobuf/any.pb-c.h"
 #include "pb/google/protobuf/duration.pb-c.h"
@@ -150,13 +151,23 @@ static json_t *entry_name(const struct output *o, const ProtobufCMessage *entry)
     return name;
 }
 
+/* Writes a message without fields. */
+static json_t *empty_json(const struct output *o, const ProtobufCMessageDescriptor *type, int depth)
+{
+    ProtobufCMessage *m = tc_calloc(1, type->sizeof_message);
+    protobuf_c_message_init(type, m);
+    json_t *out = message_json(o, m, depth);
+    tc_free(m);
+    return out;
+}
+
 /* Writes the value of a map entry. An entry that was sent without its message stands for an empty message. */
 static json_t *entry_json(const struct output *o, const ProtobufCMessage *entry, int depth)
 {
     const ProtobufCFieldDescriptor *value = &entry->descriptor->fields[1];
     const void *p = (const char *)entry + value->offset;
     if (value->type == PROTOBUF_C_TYPE_MESSAGE && !*(void *const *)p)
-        return tc_wkt_of(value->descriptor) == TC_WKT_VALUE ? json_null() : json_object();
+        return empty_json(o, value->descriptor, depth);
     return value_json(o, value, p, depth);
 }
 
@@ -249,6 +260,8 @@ static json_t *any_json(const struct output *o, const Google__Protobuf__Any *any
 {
     if (!*any->type_url && !any->value.len)
         return json_object();
+    if (!tc_utf8_valid(tc_slice_str(any->type_url)))
+        return NULL;
     json_t *out = any_content_json(o, any, depth);
     if (!out) {
         const ProtobufCMessageDescriptor *type = tc_proto_type_of_url(tc_slice_str(any->type_url));

@@ -432,6 +432,45 @@ static void test_maps(void **state)
     tc_arena_fini(&arena);
 }
 
+/* A map entry without its message has the JSON of an empty message, whichever form the type has. */
+static void test_map_entry_without_its_message(void **state)
+{
+    (void)state;
+    static const struct {
+        const ProtobufCMessageDescriptor *type;
+        const char *json;
+    } cases[] = {
+        {DURATION, "\"0s\""},
+        {TIMESTAMP, "\"1970-01-01T00:00:00Z\""},
+        {&google__protobuf__list_value__descriptor, "[]"},
+        {&google__protobuf__bool_value__descriptor, "false"},
+        {STRUCT, "{}"},
+        {ANY, "{}"},
+        {NODE, "{}"},
+        {VALUE, "null"},
+    };
+    for (size_t i = 0; i < TC_ARRAY_LEN(cases); i++) {
+        /* filter_metadata of Metadata, with another type of values */
+        ProtobufCMessageDescriptor outer = envoy__config__core__v3__metadata__descriptor;
+        ProtobufCMessageDescriptor inner = envoy__config__core__v3__metadata__filter_metadata_entry__descriptor;
+        ProtobufCFieldDescriptor map = outer.fields[0], members[] = {inner.fields[0], inner.fields[1]};
+        outer.n_fields = 1;
+        outer.fields = &map;
+        map.descriptor = &inner;
+        inner.fields = members;
+        members[1].descriptor = cases[i].type;
+        char key[] = "k";
+        Envoy__Config__Core__V3__Metadata__FilterMetadataEntry entry = {{&inner, 0, NULL}, key, NULL};
+        Envoy__Config__Core__V3__Metadata__FilterMetadataEntry *entries = &entry;
+        Envoy__Config__Core__V3__Metadata m = {
+            .base = {&outer, 0, NULL}, .n_filter_metadata = 1, .filter_metadata = &entries};
+        char *out = print(&m.base, NULL), *want = tc_asprintf("{\"filter_metadata\":{\"k\":%s}}", cases[i].json);
+        assert_string_equal(out, want);
+        tc_free(want);
+        tc_free(out);
+    }
+}
+
 static void test_any(void **state)
 {
     (void)state;
@@ -471,6 +510,15 @@ static void test_any_of_unknown_type(void **state)
     char *out = print(&any.base, NULL);
     assert_string_equal(out, "{\"@type\":\"" URL "envoy.config.core.v3.Locality\",\"value\":\"CgV4\"}");
     tc_free(out);
+    /* type URLs that are not UTF-8, of a known and of an unknown type */
+    char broken[] = "\xff/envoy.config.core.v3.Locality", unknown[] = "\xff/a.B";
+    any.type_url = broken;
+    assert_null(print(&any.base, NULL));
+    any.value.len = 0;
+    assert_null(print(&any.base, NULL));
+    any.type_url = unknown;
+    assert_null(print(&any.base, NULL));
+    any.value.len = sizeof(bytes);
     /* types whose JSON in an Any has a member `value`: bytes that are not of the type are `@value` */
     static const char *const valued[] = {"google.protobuf.StringValue", "google.protobuf.Any",
                                          "envoy.config.core.v3.HeaderValue"};
@@ -623,6 +671,7 @@ int main(void)
         cmocka_unit_test(test_times_out_of_range_are_shown),
         cmocka_unit_test(test_struct_and_value),
         cmocka_unit_test(test_maps),
+        cmocka_unit_test(test_map_entry_without_its_message),
         cmocka_unit_test(test_any),
         cmocka_unit_test(test_any_of_unknown_type),
         cmocka_unit_test(test_depth),
