@@ -28,17 +28,17 @@ static const struct {
     {"calls", "a call that waits, of 10,000", "bytes", 10000, 1, {0}, 0},
 };
 
-/* Measures subject i. Fills in rows[0], ..., one for each peer that was built. Returns the number of rows, or 0 if a
+/* Measures subject i. Adds a row behind rows[0], ..., rows[*n - 1] for each peer that was built. Returns false if a
  * client failed. */
-static size_t compare(struct measure_row *rows, size_t i, const struct server *s, unsigned pairs, const bool *have)
+static bool compare(struct measure_row *rows, size_t *n, size_t i, const struct server *s, unsigned pairs,
+                    const bool *have)
 {
     struct measure_row *row[CLIENTS] = {NULL};
-    size_t n = 0;
     for (int c = NGHTTP2; c < CLIENTS; c++) {
         if (!have[c])
             continue;
         bool extra = c == NGHTTP2 && subjects[i].allowance > 0;
-        row[c] = &rows[n++];
+        row[c] = &rows[(*n)++];
         measure_init(row[c], subjects[i].unit, extra ? "nghttp2 + 5 kB" : titles[c], subjects[i].targets[c], "%s",
                      subjects[i].what);
     }
@@ -47,13 +47,13 @@ static size_t compare(struct measure_row *rows, size_t i, const struct server *s
         for (int c = TORC; c < CLIENTS; c++)
             if (have[c] &&
                 !server_run_client(names[c], &bytes[c], 1, "%s %s %u", subjects[i].kind, s->port, subjects[i].n))
-                return 0;
+                return false;
         bytes[NGHTTP2] += subjects[i].allowance;
         for (int c = NGHTTP2; c < CLIENTS; c++)
             if (have[c])
                 measure_add(row[c], bytes[TORC] / subjects[i].divisor, bytes[c] / subjects[i].divisor);
     }
-    return n;
+    return true;
 }
 
 /* Measures Torc's endpoint on a ring. There is no peer, since gRPC C++ of Debian has no ring_hash outside xDS. The
@@ -84,11 +84,8 @@ int main(int argc, char **argv)
     if (!server_start(&s, NULL, NULL))
         return 1;
     bool ok = have[TORC];
-    for (size_t i = 0; ok && i < sizeof(subjects) / sizeof(subjects[0]); i++) {
-        size_t more = compare(rows + n, i, &s, pairs, have);
-        ok = more > 0;
-        n += more;
-    }
+    for (size_t i = 0; ok && i < sizeof(subjects) / sizeof(subjects[0]); i++)
+        ok = compare(rows, &n, i, &s, pairs, have);
     ok = ok && ring(&rows[n++], &s, pairs);
     server_stop(&s);
     if (ok)

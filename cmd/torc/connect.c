@@ -258,7 +258,7 @@ static int make_credentials(const char *command, const struct connect_args *a, t
     if (connect_may_be_plaintext(a))
         *out = torc_credentials_insecure();
     else if (make_tls(command, a, out) != 0)
-        return EXIT_FAILURE;
+        return CLI_FAILED;
     if (xds) {
         torc_credentials *fallback = *out;
         *out = torc_credentials_xds(fallback, NULL);

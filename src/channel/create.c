@@ -16,7 +16,6 @@
 #include "base/mem.h"
 #include "base/options.h"
 #include "base/status.h"
-#include "base/thread.h"
 #include "channel/channel_internal.h"
 #include "channel/options.h"
 #include "creds/xds.h"

@@ -34,7 +34,7 @@ static bool identity_check(const char *certificate, const char *key, const char 
                             "client_certificates: there are no roots to verify them with");
     if (verify && !roots)
         return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API,
-                            "verify: there are no roots, so that no client shows a certificate to look at");
+                            "verify: there are no roots, so no client shows a certificate to look at");
     return true;
 }
 
