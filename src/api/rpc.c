@@ -1,8 +1,8 @@
 /* The functions of interceptors (torc/interceptor.h), over channel/rpc.h.
  *
  * Functions of a torc_rpc are called inside its hooks, on the loop's thread: `in` is the walk that is inside a hook
- * with a verdict, and `at_end` is set inside on_end. Metadata that is shown is copied to the RPC's arena (torc_rpc.arena)
- * at the first call, and again after a field was added.
+ * with a verdict, and `at_end` is set inside on_end. Metadata that is shown is copied to the RPC's arena
+ * (torc_rpc.arena) at the first call, and again after a field was added.
  *
  * Functions of a torc_pending are called by the thread that has it. They change only the torc_pending; the RPC changes
  * when the loop resumes it. */
