@@ -70,7 +70,7 @@ static struct app_plugins *app_plugins_new(const struct torc_resolver_factory *c
 
 /* Fills in *plugins, for tc_channel_make to take over. Returns false with an error, and *plugins must not be used, if
  * the options or one of the application's factories are malformed, or if the name of an LB policy is taken. */
-static bool plugins_make(struct tc_channel_plugins *plugins, const struct torc_channel_options *given,
+static bool plugins_make(struct tc_channel_plugins *plugins, torc_runtime *rt, const struct torc_channel_options *given,
                          torc_error **error)
 {
     struct torc_channel_options o;
@@ -88,7 +88,7 @@ static bool plugins_make(struct tc_channel_plugins *plugins, const struct torc_c
     plugins->release = plugins_release;
     if (!own_policies)
         return true;
-    app->policies = tc_app_lb_factories_new(o.lb_policies, error);
+    app->policies = tc_app_lb_factories_new(o.lb_policies, tc_runtime_loop(rt), error);
     if (!app->policies) {
         plugins_release(app, false);
         return false;
@@ -109,7 +109,7 @@ torc_channel *torc_channel_new(torc_runtime *rt, const char *target, const struc
         return NULL;
     }
     rt = tc_runtime_or_default(rt, "runtime", error);
-    if (!rt || !plugins_make(&plugins, options, error))
+    if (!rt || !plugins_make(&plugins, rt, options, error))
         return NULL;
     return tc_channel_make(rt, target, options, &plugins, false, error);
 }

@@ -657,11 +657,11 @@ static struct tc_lb_config *app_parse(const struct tc_lb_factory *factory, const
         tc_validation_add(errors, "must be an object");
         return NULL;
     }
-    const struct torc_lb_factory *app = factory->arg;
+    const struct tc_app_lb_factory *f = TC_CONTAINER_OF(factory, struct tc_app_lb_factory, base);
     char *text = tc_json_text(json, false);
     size_t before = errors->count;
-    if (app->check_config)
-        app->check_config(&(torc_lb_check){registry, json, depth, errors}, text, app->arg);
+    if (f->app.check_config && !tc_loop_forked(f->loop))
+        f->app.check_config(&(torc_lb_check){registry, json, depth, errors}, text, f->app.arg);
     if (errors->count != before) {
         tc_free(text);
         return NULL;
@@ -687,14 +687,14 @@ static bool app_equal_config(const struct tc_lb_config *a, const struct tc_lb_co
                   TC_CONTAINER_OF(b, struct app_config, base)->json) == 0;
 }
 
-void tc_app_lb_factory_init(struct tc_lb_factory *factory, const struct torc_lb_factory *app)
+void tc_app_lb_factory_init(struct tc_app_lb_factory *factory)
 {
-    *factory = (struct tc_lb_factory){
-        .name = app->name,
+    factory->base = (struct tc_lb_factory){
+        .name = factory->app.name,
         .create = app_create,
         .parse_config = app_parse,
         .free_config = app_free_config,
         .equal_config = app_equal_config,
-        .arg = (void *)(uintptr_t)app,
+        .arg = &factory->app,
     };
 }

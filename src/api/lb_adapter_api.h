@@ -10,9 +10,11 @@
 /* A registry with the built-in policies and copies of the application's factories. The channel owns it. */
 struct tc_app_lb_factories;
 
-/* Makes the registry from a list that ends with NULL. The structs are copied, their texts are borrowed. Returns NULL
- * with an error if a factory is malformed or its name is taken. */
-struct tc_app_lb_factories *tc_app_lb_factories_new(const struct torc_lb_factory *const *list, torc_error **error);
+/* Makes the registry from a list that ends with NULL. The structs are copied, their texts are borrowed; so is the
+ * channel's loop, while configs are parsed. Returns NULL with an error if a factory is malformed or its name is
+ * taken. */
+struct tc_app_lb_factories *tc_app_lb_factories_new(const struct torc_lb_factory *const *list,
+                                                    const struct tc_loop *loop, torc_error **error);
 /* Calls the `release` of each factory that has one. Called at most once, before tc_app_lb_factories_free. NULL is
  * allowed. */
 void tc_app_lb_factories_release(const struct tc_app_lb_factories *c);

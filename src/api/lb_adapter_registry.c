@@ -13,10 +13,7 @@
 struct tc_app_lb_factories {
     struct tc_lb_registry *registry; /* owned */
     size_t n;
-    struct {
-        struct tc_lb_factory factory;
-        struct torc_lb_factory app; /* a copy: a policy may outlive the application's struct */
-    } at[];
+    struct tc_app_lb_factory at[]; /* with copies: a policy may outlive the application's struct */
 };
 
 static struct tc_lb_registry *registry_make(void)
@@ -44,13 +41,14 @@ static bool factory_add(struct tc_app_lb_factories *c, size_t i, const struct to
         return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: %s: it is NULL", title, missing);
     if (!app->name[0])
         return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: name: it is empty", title);
-    tc_app_lb_factory_init(&c->at[i].factory, app);
-    return tc_lb_registry_add(c->registry, &c->at[i].factory) == 0 ||
+    tc_app_lb_factory_init(&c->at[i]);
+    return tc_lb_registry_add(c->registry, &c->at[i].base) == 0 ||
            tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: name: \"" TC_SHOWN "\" is taken", title,
                         TC_SHOW(app->name));
 }
 
-struct tc_app_lb_factories *tc_app_lb_factories_new(const struct torc_lb_factory *const *list, torc_error **error)
+struct tc_app_lb_factories *tc_app_lb_factories_new(const struct torc_lb_factory *const *list,
+                                                    const struct tc_loop *loop, torc_error **error)
 {
     size_t n = 0;
     while (list[n])
@@ -63,11 +61,13 @@ struct tc_app_lb_factories *tc_app_lb_factories_new(const struct torc_lb_factory
     }
     struct tc_app_lb_factories *c = tc_calloc(1, sizeof(*c) + bytes);
     c->registry = registry_make();
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        c->at[i].loop = loop;
         if (!factory_add(c, i, list[i], error)) {
             tc_app_lb_factories_free(c);
             return NULL;
         }
+    }
     c->n = n;
     return c;
 }

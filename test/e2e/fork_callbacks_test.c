@@ -262,6 +262,30 @@ static void picks(void)
     _exit(n_called == 2 ? FINE : WRONG);
 }
 
+static void policy_check_config(torc_lb_check *check, const char *config_json, void *arg)
+{
+    (void)check, (void)config_json, (void)arg;
+    called();
+}
+
+/* One service config has two configs of the application's policy. */
+static void configs(void)
+{
+    struct torc_lb_factory factory = {TORC_SIZE(torc_lb_factory), .name = "own",
+                                      .create = policy_create,    .update = policy_update,
+                                      .pick = policy_pick,        .check_config = policy_check_config};
+    const struct torc_lb_factory *factories[] = {&factory, NULL};
+    struct torc_channel_options o = {
+        TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(), .lb_policies = factories,
+        .service_config_json = "{\"loadBalancingConfig\":[{\"weighted_target_experimental\":{\"targets\":{"
+                               "\"a\":{\"weight\":1,\"childPolicy\":[{\"own\":{}}]},"
+                               "\"b\":{\"weight\":1,\"childPolicy\":[{\"own\":{}}]}}}}]}"};
+    torc_error *error = NULL;
+    start(false);
+    torc_channel *channel = torc_channel_new(rt, torc_channel_target(ch), &o, &error);
+    _exit(is_child || (channel && n_called >= 2) ? FINE : WRONG);
+}
+
 static void on_stopped(void *arg)
 {
     (void)arg;
@@ -312,6 +336,12 @@ static void test_picks(void **state)
 {
     (void)state;
     run_scene(picks);
+}
+
+static void test_configs(void **state)
+{
+    (void)state;
+    run_scene(configs);
 }
 
 static void test_stops(void **state)
@@ -442,15 +472,11 @@ static void test_exit_while_handling(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unary_handlers),
-        cmocka_unit_test(test_stream_handlers),
-        cmocka_unit_test(test_watches),
-        cmocka_unit_test(test_observer_and_watch),
-        cmocka_unit_test(test_events),
-        cmocka_unit_test(test_picks),
-        cmocka_unit_test(test_stops),
-        cmocka_unit_test(test_pool_handler),
-        cmocka_unit_test(test_exit_while_handling),
+        cmocka_unit_test(test_unary_handlers), cmocka_unit_test(test_stream_handlers),
+        cmocka_unit_test(test_watches),        cmocka_unit_test(test_observer_and_watch),
+        cmocka_unit_test(test_events),         cmocka_unit_test(test_picks),
+        cmocka_unit_test(test_configs),        cmocka_unit_test(test_stops),
+        cmocka_unit_test(test_pool_handler),   cmocka_unit_test(test_exit_while_handling),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,8 +82,7 @@ static void app_destroy(void *state)
 /* A policy of the application in a fake channel. kit_init fills it in for struct app; fake_lb_free(f) ends it. */
 struct kit {
     struct app app; /* the factory has its address: a kit must not move */
-    struct torc_lb_factory factory;
-    struct tc_lb_factory adapter;
+    struct tc_app_lb_factory adapter;
     struct fake_lb *f;
 };
 
@@ -94,8 +93,8 @@ static void kit_init(struct kit *k)
     static const struct tc_headers list = {.data = (struct tc_header *)(uintptr_t)headers,
                                            .len = TC_ARRAY_LEN(headers)};
     *k = (struct kit){.app.policy = "round_robin",
-                      .factory = {
-                          .size = sizeof(k->factory),
+                      .adapter.app = {
+                          .size = sizeof(k->adapter.app),
                           .name = "app",
                           .create = app_create,
                           .update = app_update,
@@ -105,9 +104,10 @@ static void kit_init(struct kit *k)
                           .on_call_end = app_on_call_end,
                           .arg = &k->app,
                       }};
-    tc_app_lb_factory_init(&k->adapter, &k->factory);
     k->f = fake_lb_new(NULL);
-    k->f->policy = tc_lb_create(&k->adapter, &k->f->helper);
+    k->adapter.loop = k->f->loop;
+    tc_app_lb_factory_init(&k->adapter);
+    k->f->policy = tc_lb_create(&k->adapter.base, &k->f->helper);
     k->f->args.path = tc_slice_str("/s.S/M");
     k->f->args.headers = &list;
 }
@@ -116,7 +116,7 @@ static void kit_update_to(struct kit *k, const char *endpoints)
 {
     struct tc_validation_errors errors = {0};
     json_t *json = json_object();
-    struct tc_lb_config *config = k->adapter.parse_config(&k->adapter, json, k->f->registry, 0, &errors);
+    struct tc_lb_config *config = k->adapter.base.parse_config(&k->adapter.base, json, k->f->registry, 0, &errors);
     json_decref(json);
     tc_validation_fini(&errors);
     assert_true(fake_lb_update(k->f, fake_lb_endpoints(endpoints), config, NULL));
@@ -262,16 +262,13 @@ static void the_state_of_children(void **state)
     (void)state;
     for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++) {
         struct each each = {0};
-        struct torc_lb_factory factory = {TORC_SIZE(torc_lb_factory),
-                                          .name = "each",
-                                          .create = each_create,
-                                          .update = each_update,
-                                          .on_child_state = each_on_child_state,
-                                          .pick = each_pick,
-                                          .arg = &each};
-        struct kit k = {.f = fake_lb_new(NULL)};
-        tc_app_lb_factory_init(&k.adapter, &factory);
-        k.f->policy = tc_lb_create(&k.adapter, &k.f->helper);
+        struct kit k = {.f = fake_lb_new(NULL),
+                        .adapter.app = {TORC_SIZE(torc_lb_factory), .name = "each", .create = each_create,
+                                        .update = each_update, .on_child_state = each_on_child_state, .pick = each_pick,
+                                        .arg = &each}};
+        k.adapter.loop = k.f->loop;
+        tc_app_lb_factory_init(&k.adapter);
+        k.f->policy = tc_lb_create(&k.adapter.base, &k.f->helper);
         kit_update_to(&k, "1.1.1.1:1 1.1.1.1:2");
         fake_lb_set(k.f, "1.1.1.1:1", rows[i].one == IDLE ? READY : rows[i].one);
         fake_lb_set(k.f, "1.1.1.1:2", rows[i].other);
