@@ -11,9 +11,9 @@
  * A stream is proved from its first answer on: a response, or silence that counts as an answer. A stream that replaced
  * a proved one is proved from its start (`answered_before`). The end of a proved stream is not a failure (A57): the
  * next stream follows at once, but not twice within the backoff's first step, and later if the server may have given
- * the stream to another client (`taken`, SOON_MS). But if the stream broke on a response that is too large, the end is a
- * failure. From then on the backoff is reset only when a proved stream has ended in another way (`hold_backoff`), or by
- * tc_xds_ads_reset_backoff.
+ * the stream to another client (`taken`, SOON_MS). But if the stream broke on a response that is too large, the end is
+ * a failure. From then on the backoff is reset only when a proved stream has ended in another way (`hold_backoff`), or
+ * by tc_xds_ads_reset_backoff.
  *
  * Requests (ads_sotw.c, ads_delta.c): types whose request is due wait in a queue (`turn`). One message is on its way at
  * a time (`sending`), and the requests of a type in one loop turn become one. A new stream replaces one whose first
