@@ -67,7 +67,7 @@ def test_extreme_rates():
         summary = calls("--rps", "0.001", "--duration", "100ms", address, METHOD)[1]
         check(summary["calls"] == 1 and summary["seconds"] >= 0.1, str(summary))
         summary = calls("--channels", "10000", "--duration", "1ms", address, METHOD)[1]
-        check(summary["calls"] == 1, f"one call, though it took longer to make the channels: {summary}")
+        check(summary["calls"] >= 1, f"a call, though it took longer to make the channels: {summary}")
         done = calls("-n", "3", "--duration", "2400000h", address, METHOD)[1]
         check(done["ok"] == 3, str(done))
 
