@@ -43,7 +43,7 @@ demo: deps-build
 # check-release, then unit and e2e tests again under the address and undefined-behaviour sanitizers, and the tests of
 # threads (label tsan) under the thread sanitizer. Before the last run of ctest comes the table of the cases that the
 # release tests executed (test/cases.md), so that ctest's closing lines end the output. More tests than there are cores run
-# at a time, since most tests wait for a while. The sanitizers' builds have line numbers alone, which halves their linking.
+# at a time, since most tests wait for a while. The sanitizers' builds have line numbers alone: they link a quarter faster.
 check: check-release
 	@cmake --preset asan -DTORC_WERROR=$(WERROR) >/dev/null
 	cmake --build $(ASAN) -j $(JOBS)
